@@ -12,7 +12,8 @@ The node that connects is the *caller*, the other one the *callee*::
       peer messages, both ways
 
 A proof covers both hellos, nonces included, and the role: it can neither be replayed on another
-link nor reflected to its sender. The secret itself is never sent.
+link nor reflected to its sender. The secret itself is never sent. What an end sends after its proof
+is authenticated frame by frame (:mod:`actors.peers.frame_authentication`), by a key of its own.
 
 A verdict is about the incarnation of the directory in the hello
 (:mod:`storage.disk.incarnation`); if it is an old copy, the link is closed before any message.
@@ -35,8 +36,11 @@ from storage.disk.incarnation import TOKENS_MAX, Incarnation
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-PROTOCOL_VERSION: Final = 3
-"""The version of the peer protocol; peers with different versions refuse each other."""
+PROTOCOL_VERSION: Final = 4
+"""The version of the peer protocol; peers with different versions refuse each other.
+
+4: frames after the proofs are authenticated.
+"""
 
 NEVER_STARTED: Final = Incarnation("")
 
@@ -151,14 +155,27 @@ def _are_tokens(tokens: list[object]) -> TypeGuard[list[str]]:
 
 def proof(secret: bytes, role: bytes, caller_hello: bytes, callee_hello: bytes) -> bytes:
     """Return a proof of knowing the secret, valid for this link and this role only."""
-    digest = hmac.new(secret, digestmod=hashlib.sha256)
-    for part in (role, caller_hello, callee_hello):
-        digest.update(len(part).to_bytes(4, "big"))
-        digest.update(part)
-    return digest.digest()
+    parts = (role, caller_hello, callee_hello)
+    return hmac.digest(secret, b"".join(map(_with_length, parts)), hashlib.sha256)
 
 
 def check_proof(given: bytes, wanted: bytes) -> None:
     """Compare two proofs; raises :class:`RefusedError`."""
     if not hmac.compare_digest(given, wanted):
         raise RefusedError("it does not know the cluster's secret")
+
+
+def frame_key(secret: bytes, role: bytes, caller_hello: bytes, callee_hello: bytes) -> bytes:
+    """Return the key for the frames that the end with this role sends on this link."""
+    salt = hashlib.sha256(_with_length(caller_hello) + _with_length(callee_hello)).digest()
+    return hkdf(secret, salt, b"frames of the " + role)
+
+
+def hkdf(secret: bytes, salt: bytes, info: bytes) -> bytes:
+    """Return a key of 32 bytes by HKDF with SHA-256 (RFC 5869): its first block of output."""
+    extracted = hmac.digest(salt, secret, hashlib.sha256)
+    return hmac.digest(extracted, info + b"\x01", hashlib.sha256)
+
+
+def _with_length(part: bytes) -> bytes:
+    return len(part).to_bytes(4, "big") + part

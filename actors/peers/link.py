@@ -8,6 +8,7 @@ import socket
 from contextlib import suppress
 from typing import TYPE_CHECKING, Final, Protocol, cast
 
+from actors.peers.frame_authentication import SIGNED_BYTES_MAX, FrameSigner, FrameVerifier
 from actors.peers.handshake import (
     CALLEE,
     CALLER,
@@ -19,6 +20,7 @@ from actors.peers.handshake import (
     STALE,
     RefusedError,
     check_proof,
+    frame_key,
     hello,
     proof,
     read_hello,
@@ -27,6 +29,8 @@ from storage.peer_frames import MessageError
 from storage.peer_packing import BODY_BYTES_MAX, FRAME_BYTES_MAX, FrameReader, framed
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from actors.peers.handshake import Hello, LocalNode
 
 BUFFER_BYTES_MAX: Final = 16 << 20
@@ -86,9 +90,11 @@ class Link(asyncio.Protocol):
         self._links = links
         self._transport: asyncio.Transport | None = None
         self._frames = FrameReader(HELLO_BYTES_MAX, HELLO_BYTES_MAX)
+        self._bodies = FrameReader(HELLO_BYTES_MAX, HELLO_BYTES_MAX)
         self._my_hello = b""
         self._their_hello = b""
-        self._is_proved = False
+        self._signer: FrameSigner | None = None  # from our proof on
+        self._verifier: FrameVerifier | None = None  # from their proof on
         self.incarnation = NEVER_STARTED
         self._handshake_timer: asyncio.TimerHandle | None = None
 
@@ -128,10 +134,10 @@ class Link(asyncio.Protocol):
             for frame in self._frames.feed(data):
                 if self._transport is None:
                     return
-                if self.is_open:
-                    self._links.received(self, frame)
-                else:
+                if self._verifier is None:
                     self._handshake(frame)
+                else:
+                    self._take_bodies(self._verifier.verified(frame))
         except (RefusedError, MessageError) as error:
             self.refuse(str(error))
 
@@ -149,7 +155,8 @@ class Link(asyncio.Protocol):
     def send(self, body: bytes) -> None:
         """Send one body, in as many frames as it takes."""
         if self._transport is not None:
-            self._transport.write(framed(body))
+            frames = framed(body)
+            self._transport.write(frames if self._signer is None else self._signer.signed(frames))
 
     def refuse(self, why: str) -> None:
         """Close because of the other end."""
@@ -174,10 +181,17 @@ class Link(asyncio.Protocol):
     def _handshake(self, frame: bytes) -> None:
         if not self._their_hello:
             self._take_hello(frame)
-        elif not self._is_proved:
-            self._take_proof(frame)
         else:
-            self._take_verdict(frame)
+            self._take_proof(frame)
+
+    def _take_bodies(self, data: bytes) -> None:
+        for body in self._bodies.feed(data):
+            if self._transport is None:
+                return
+            if self.is_open:
+                self._links.received(self, body)
+            else:
+                self._take_verdict(body)
 
     def _take_hello(self, frame: bytes) -> None:
         links = self._links
@@ -189,7 +203,7 @@ class Link(asyncio.Protocol):
             raise RefusedError(f"it is node {found.node_id} and not node {self.node_id}")
         links.accepts(found, self)
         self._know(found, frame)
-        self.send(self._proof(CALLER))
+        self._say_proof(CALLER)
 
     def _answer_hello(self, frame: bytes) -> None:
         """As the callee: send our hello, also to a peer that we refuse."""
@@ -210,10 +224,11 @@ class Link(asyncio.Protocol):
         self._their_hello = frame
 
     def _take_proof(self, frame: bytes) -> None:
-        check_proof(frame, self._proof(CALLEE if self.is_caller else CALLER))
-        self._is_proved = True
+        role = CALLEE if self.is_caller else CALLER
+        check_proof(frame, self._of_link(proof, role))
+        self._verifier = FrameVerifier(self._of_link(frame_key, role))
         if not self.is_caller:
-            self.send(self._proof(CALLEE))
+            self._say_proof(CALLEE)
         if not self._links.vouches(self):
             self.send(STALE)
             raise RefusedError("its directory is a copy, and we have seen a later state of it")
@@ -227,15 +242,21 @@ class Link(asyncio.Protocol):
             raise RefusedError("it sent no verdict on our directory")
         if self._handshake_timer is not None:
             self._handshake_timer.cancel()
-        self._frames.frame_bytes_max = FRAME_BYTES_MAX
-        self._frames.body_bytes_max = BODY_BYTES_MAX
+        self._frames.frame_bytes_max = self._frames.body_bytes_max = SIGNED_BYTES_MAX
+        self._bodies.frame_bytes_max = FRAME_BYTES_MAX
+        self._bodies.body_bytes_max = BODY_BYTES_MAX
         self.is_open = self.was_open = True
         self._links.opened(self)
 
-    def _proof(self, role: bytes) -> bytes:
+    def _say_proof(self, role: bytes) -> None:
+        self.send(self._of_link(proof, role))
+        self._signer = FrameSigner(self._of_link(frame_key, role))
+
+    def _of_link(self, derive: Callable[[bytes, bytes, bytes, bytes], bytes], role: bytes) -> bytes:
+        """Return what is derived from the secret for an end of this link."""
         mine, theirs = self._my_hello, self._their_hello
         first, second = (mine, theirs) if self.is_caller else (theirs, mine)
-        return proof(self._links.me.secret, role, first, second)
+        return derive(self._links.me.secret, role, first, second)
 
     def _handshake_timed_out(self) -> None:
         self.refuse(f"it did not identify itself within {HANDSHAKE_S:g} s")
