@@ -253,6 +253,31 @@ _LISTENERS = (
          " the next ones, by node id, have the following ports. 0 is any free port.", high=65535),
 )  # fmt: skip
 
+_SECURITY = (
+    _text("security.inter.broker.protocol", "PLAINTEXT",
+          "How coordinators connect to each other: PLAINTEXT, or SSL for TLS 1.2 or newer. With SSL"
+          " both ends show a certificate, whatever ssl.client.auth is. Either way they prove that"
+          " they know cluster.secret, and authenticate what they send.",
+          choices=("PLAINTEXT", "SSL")),
+    _text("ssl.keystore.type", "JKS",
+          "The format of the file with the private key and its certificates. With"
+          " security.inter.broker.protocol=SSL it must be PEM."),
+    _text("ssl.keystore.location", None,
+          "The path, the same on every host, of the PEM file with a coordinator's private key,"
+          " without a password, its certificate and those that lead to a trusted one. A file that"
+          " has changed is used for new connections."),
+    _text("ssl.truststore.type", "JKS",
+          "The format of the file with the trusted certificates. With"
+          " security.inter.broker.protocol=SSL it must be PEM."),
+    _text("ssl.truststore.location", None,
+          "The path, the same on every host, of the PEM file with the certificates that are"
+          " trusted to sign those of other coordinators. A file that has changed is used for new"
+          " connections."),
+    _text("ssl.endpoint.identification.algorithm", "https",
+          "Whether a coordinator's certificate must name the address at which the others call it:"
+          " https, or empty for no.", choices=("https", ""), importance=LOW),
+)  # fmt: skip
+
 _OFFSETS = (
     _int("offset.metadata.max.bytes", 4096, None, "The longest metadata of a committed offset.",
          importance=HIGH),
@@ -425,6 +450,7 @@ _STREAMS_WARMUP = (
 BROKER_CONFIGS: Final = _table(
     _CLUSTER,
     _LISTENERS,
+    _SECURITY,
     _OFFSETS,
     _COORDINATOR,
     _CLASSIC,

@@ -17,6 +17,7 @@ from actors.cluster.listening_ports import choose_ports
 from actors.deployment import supervisor
 from actors.deployment.planning import PlanRequest, cluster_file, plan_cluster
 from actors.errors import BadInputError, FailureError
+from actors.peers.tls import TlsError, check_certificates, tls_settings
 from failover.partition_kinds import title_of
 from protocol.config import ConfigError, read_server_configs
 from protocol.properties import parse_properties
@@ -201,6 +202,7 @@ def _overrides(options: UpOptions) -> Mapping[str, str]:
         properties[name.strip()] = value.strip()
     try:
         found = read_server_configs(properties)
+        tls_settings(found.configs)
     except ConfigError as error:
         raise BadInputError(str(error)) from None
     if found.unused:
@@ -239,6 +241,11 @@ def _plan_here(
     plan = plan_cluster(
         request, file, [""] * file.partitions, lambda _, *ports: choose_ports(*ports)
     )
+    if (tls := tls_settings(request.configs)) is not None:
+        try:
+            check_certificates(tls, plan.spec.places[0].peer.host)
+        except TlsError as error:
+            raise BadInputError(f"{error}.") from None
     data_dir.save(request.data_dir, plan.file)
     if options.accepts_copies:
         data_dir.accept_copies(request.data_dir, file.partitions)

@@ -11,6 +11,7 @@ from actors.cluster.listening_ports import choose_ports
 from actors.cluster.node_rack import own_rack
 from actors.cluster.ray_calls import own_node_labels
 from actors.errors import BadInputError
+from actors.peers.tls import TlsError, check_certificates
 from storage.disk.directory import set_aside
 from storage.disk.identity import directory_id_in
 from storage.disk.witness import NOTE
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from actors.cluster.spec import Address
+    from actors.peers.tls import TlsSettings
 
 NODE: Final = "node-"
 REPLACED: Final = "replaced"
@@ -69,6 +71,17 @@ class HostAgent:
             return choose_ports(wanted, before)
         except BadInputError as error:
             return str(error)
+
+    def check_certificates(self, settings: TlsSettings) -> str:
+        """Check the certificates of TLS between coordinators; return a sentence if they are wrong.
+
+        Another coordinator with the same files must accept them from this host's address.
+        """
+        try:
+            check_certificates(settings, self._address)
+        except TlsError as error:
+            return f"{error}."
+        return ""
 
     def save(self, cluster: data_dir.ClusterFile) -> str:
         """Write the cluster file; return a sentence if that failed."""

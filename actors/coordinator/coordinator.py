@@ -28,6 +28,7 @@ from actors.coordinator.pump import Pump, PumpDependencies
 from actors.coordinator.registration import Registration, has_every_leader
 from actors.peers.handshake import LocalNode
 from actors.peers.peers import Peers
+from actors.peers.tls import tls_settings
 from actors.serving.admission import Limits, raise_open_files_limit
 from actors.tasks import Tasks
 from actors.telemetry.event_metrics import EventMetrics
@@ -292,7 +293,8 @@ class Coordinator:
             patience_ms=self._configs.integer(PATIENCE),
         )
         peer, address = place.peer, place.listener
-        await self._binding.bind(partial(links.open, peer.host, peer.port), str(peer))
+        tls = tls_settings(self._configs)
+        await self._binding.bind(partial(links.open, peer.host, peer.port, tls), str(peer))
         self._tasks.spawn(
             self._control_plane.announce_peer_address(self.node_id, peer.host, links.port)
         )

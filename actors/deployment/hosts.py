@@ -17,7 +17,8 @@ from actors.deployment.planning import (
     plan_cluster,
     with_replica_nodes,
 )
-from actors.errors import BadInputError, FailureError
+from actors.errors import BadInputError, CommandError, FailureError
+from actors.peers.tls import tls_settings
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from actors.cluster.host_agent import HostReport
     from actors.cluster.spec import Address
     from actors.deployment.planning import PlanRequest
+    from actors.peers.tls import TlsSettings
 
 ANSWER_S: Final = 30.0
 """How long a host may take to start a process that looks at it."""
@@ -56,6 +58,10 @@ class Hosts:
             raise BadInputError(f"{host}: {chosen}")
         return tuple(chosen)
 
+    def check_certificates(self, settings: TlsSettings) -> None:
+        """Check that a coordinator on each host could use these certificates."""
+        self._do("check_certificates", settings, raising=BadInputError)
+
     def save(self, file: ClusterFile) -> None:
         """Write the cluster file on every host."""
         self._do("save", file)
@@ -74,10 +80,12 @@ class Hosts:
         for agent in self._agents.values():
             ray_calls.end(agent)
 
-    def _do(self, method: str, *arguments: object) -> None:
+    def _do(
+        self, method: str, *arguments: object, raising: type[CommandError] = FailureError
+    ) -> None:
         for host, failure in zip(self._agents, self._ask(method, *arguments), strict=True):
             if failure:
-                raise FailureError(f"{host}: {failure}")
+                raise raising(f"{host}: {failure}")
 
     def _ask(self, method: str, *arguments: object) -> list[Any]:
         calls = [getattr(agent, method).remote(*arguments) for agent in self._agents.values()]
@@ -94,6 +102,8 @@ class Hosts:
 def plan_on_hosts(request: PlanRequest, hosts: Hosts) -> ClusterPlan:
     """Plan a cluster on the hosts of a Ray cluster."""
     reports = hosts.reports()
+    if (tls := tls_settings(request.configs)) is not None:
+        hosts.check_certificates(tls)
     file = cluster_file(request, agreed_file(reports, Path(request.data_dir)))
     homes = homes_of(file, reports)
     file = with_replica_nodes(file, homes, reports)

@@ -25,6 +25,7 @@ from actors.peers.handshake import (
     proof,
     read_hello,
 )
+from actors.peers.tls import SECURITY_PROTOCOL, uses_tls
 from storage.peer_frames import MessageError
 from storage.peer_packing import BODY_BYTES_MAX, FRAME_BYTES_MAX, FrameReader, framed
 
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from actors.peers.handshake import Hello, LocalNode
+    from actors.peers.tls import TlsEnd
 
 BUFFER_BYTES_MAX: Final = 16 << 20
 """With more unsent bytes than this, no more records are sent; replicas send them again later.
@@ -80,7 +82,7 @@ class Links(Protocol):
 class Link(asyncio.Protocol):
     """One end of a link. ``node_id`` is the node that we called; -1 until a caller is known."""
 
-    def __init__(self, links: Links, node_id: int = -1) -> None:
+    def __init__(self, links: Links, node_id: int = -1, tls: TlsEnd | None = None) -> None:
         self.node_id = node_id
         self.directory_id = ""
         self.address = "unknown"
@@ -88,6 +90,7 @@ class Link(asyncio.Protocol):
         self.ended = asyncio.get_running_loop().create_future()
         self.is_open = self.was_open = False
         self._links = links
+        self._tls = tls
         self._transport: asyncio.Transport | None = None
         self._frames = FrameReader(HELLO_BYTES_MAX, HELLO_BYTES_MAX)
         self._bodies = FrameReader(HELLO_BYTES_MAX, HELLO_BYTES_MAX)
@@ -111,7 +114,9 @@ class Link(asyncio.Protocol):
         loop = asyncio.get_running_loop()
         self._handshake_timer = loop.call_later(HANDSHAKE_S, self._handshake_timed_out)
         self._links.appeared(self)
-        if self.is_caller:
+        if self._tls is not None:
+            self._transport.write(self._tls.outgoing())
+        elif self.is_caller:
             self._say_hello()
 
     def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002 - asyncio's shape
@@ -131,7 +136,7 @@ class Link(asyncio.Protocol):
     def data_received(self, data: bytes) -> None:
         """Handle received bytes."""
         try:
-            for frame in self._frames.feed(data):
+            for frame in self._frames.feed(self._decrypted(data)):
                 if self._transport is None:
                     return
                 if self._verifier is None:
@@ -144,6 +149,11 @@ class Link(asyncio.Protocol):
     # --- our side
 
     @property
+    def tls_version(self) -> str:
+        """The version of TLS, or "" without TLS."""
+        return "" if self._tls is None else self._tls.version
+
+    @property
     def waiting_bytes(self) -> int:
         """The bytes that the other end has not received yet."""
         return 0 if self._transport is None else self._transport.get_write_buffer_size()
@@ -154,9 +164,12 @@ class Link(asyncio.Protocol):
 
     def send(self, body: bytes) -> None:
         """Send one body, in as many frames as it takes."""
-        if self._transport is not None:
-            frames = framed(body)
-            self._transport.write(frames if self._signer is None else self._signer.signed(frames))
+        if self._transport is None:
+            return
+        data = framed(body)
+        if self._signer is not None:
+            data = self._signer.signed(data)
+        self._transport.write(data if self._tls is None else self._tls.encrypted(data))
 
     def refuse(self, why: str) -> None:
         """Close because of the other end."""
@@ -171,6 +184,23 @@ class Link(asyncio.Protocol):
         if self._transport is not None:
             self._transport.abort()
             self._transport = None
+
+    # --- TLS
+
+    def _decrypted(self, data: bytes) -> bytes:
+        """Return the plain bytes of received ones, and go on with the handshake of TLS."""
+        tls = self._tls
+        if tls is None:
+            if not self._their_hello and uses_tls(data):
+                raise RefusedError(f"it uses TLS, and {SECURITY_PROTOCOL} is PLAINTEXT here")
+            return data
+        try:
+            return tls.decrypted(data)
+        finally:
+            if self._transport is not None and (answer := tls.outgoing()):
+                self._transport.write(answer)
+            if self.is_caller and tls.is_established and not self._my_hello:
+                self._say_hello()
 
     # --- the handshake
 

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Final, Protocol
 from actors.clock import boot_ms
 from actors.peers.handshake import RefusedError
 from actors.peers.link import HANDSHAKE_S, Link
+from actors.peers.tls import TlsContexts
 from actors.serving.acceptor import Acceptor
 from actors.telemetry.rate_limited_log import RateLimitedLog
 from storage import peer_packing
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable, Sequence
 
     from actors.peers.handshake import Hello, LocalNode
+    from actors.peers.tls import TlsEnd, TlsSettings
     from storage.disk.incarnation import Incarnation
     from storage.messages import Message
 
@@ -100,6 +102,7 @@ class Peers:
         self._cut: frozenset[int] = frozenset()
         self._warnings = RateLimitedLog(_log)
         self.port = 0
+        self._tls: TlsContexts | None = None
         self._acceptor: Acceptor | None = None
         self._callers: list[asyncio.Task[None]] = []
         self._addresses: dict[int, tuple[str, int]] = {}
@@ -107,12 +110,17 @@ class Peers:
 
     # --- life
 
-    async def open(self, host: str, port: int = 0) -> None:
-        """Listen (0: at a free :attr:`port`) and start to call; does nothing on a single node."""
+    async def open(self, host: str, port: int = 0, tls: TlsSettings | None = None) -> None:
+        """Listen (0: at a free :attr:`port`) and start to call; does nothing on a single node.
+
+        With ``tls`` all links are encrypted. Raises OSError if the address cannot be bound or the
+        certificates cannot be used.
+        """
         if not self._others:
             return
         loop = asyncio.get_running_loop()
-        self._acceptor = Acceptor(self, lambda _: Link(self))
+        self._tls = None if tls is None else TlsContexts(tls)
+        self._acceptor = Acceptor(self, lambda _: Link(self, tls=self._end()))
         self.port = await self._acceptor.open(host, port, BACKLOG)
         wait_s = max(self._vouching.until_ms - boot_ms(), 0) / 1000
         self._silence = loop.call_later(wait_s, self._tell_all)
@@ -182,6 +190,12 @@ class Peers:
 
     # --- calling
 
+    def _end(self, host: str | None = None) -> TlsEnd | None:
+        """Return the TLS of a new link: to a host that is called, or of one that calls us."""
+        if self._tls is None:
+            return None
+        return self._tls.callee() if host is None else self._tls.caller(host)
+
     def moved(self, node_id: int, host: str, port: int) -> None:
         """Store the address of a node's peer listener, and call it at once."""
         self._addresses[node_id] = (host, port)
@@ -226,7 +240,9 @@ class Peers:
         link: Link | None = None
         with suppress(OSError, TimeoutError):
             async with asyncio.timeout(HANDSHAKE_S):
-                _, link = await loop.create_connection(lambda: Link(self, node_id), host, port)
+                _, link = await loop.create_connection(
+                    lambda: Link(self, node_id, self._end(host)), host, port
+                )
         if link is None:
             return False
         try:
@@ -292,7 +308,8 @@ class Peers:
             before.close()
             self._tell_down(node_id)
         self._open[node_id] = link
-        _log.info("linked to node %d at %s", node_id, link.address)
+        by = f" by {link.tls_version}" if link.tls_version else ""
+        _log.info("linked to node %d at %s%s", node_id, link.address, by)
         self._vouching.accepted(node_id)
         if self._vouching.is_over(boot_ms()):
             self._tell_all()

@@ -43,6 +43,8 @@ def refused(capsys: pytest.CaptureFixture[str], *words: str | Path) -> str:
         ("auto.create.topics.enable=maybe", "true or false"),
         ("socket.request.max.bytes=-5", "at least"),
         ("group.min.session.timeout.ms=9999999", "must not be greater than"),
+        ("security.inter.broker.protocol=SASL_SSL", "String must be one of: PLAINTEXT, SSL"),
+        ("security.inter.broker.protocol=SSL", "needs certificates: set ssl.keystore.type=PEM"),
     ],
 )
 def test_a_wrong_setting_is_refused(
@@ -66,6 +68,19 @@ def test_a_wrong_line_of_a_config_file_is_refused_with_the_files_name(
     file = tmp_path / "server.properties"
     file.write_text("group.max.size=10\ngroup.initial.rebalance.delay.ms=soon\n")
     assert "Invalid value soon" in refused(capsys, "up", "--config", file)
+
+
+def test_certificates_that_cannot_be_used_are_refused(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "server.properties"
+    file.write_text(
+        "security.inter.broker.protocol=SSL\nssl.keystore.type=PEM\nssl.truststore.type=PEM\n"
+        f"ssl.keystore.location={tmp_path}/none.pem\nssl.truststore.location={tmp_path}/none.pem\n"
+    )
+    said = refused(capsys, "up", "--config", file, "--port=0", "--data-dir", tmp_path / "data")
+    assert said == f"rollcall: {tmp_path}/none.pem cannot be read: No such file or directory.\n"
+    assert not (tmp_path / "data" / "cluster.json").exists()
 
 
 @pytest.mark.parametrize("port", ["-1", "65536", "9o92", ""])

@@ -3,13 +3,13 @@
 import asyncio
 import tempfile
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
 from kio.static.protocol import Entity
 
-from actors.cluster.spec import Address, ClusterSpec, on_one_host
+from actors.cluster.spec import REPLICATION_FACTOR, Address, ClusterSpec, on_one_host
 from actors.coordinator.coordinator import Coordinator
 from actors.telemetry.observer import Telemetry
 from bench.servers.processes import free_port
@@ -55,14 +55,15 @@ class Neighbours:
 class Cluster:
     """Some coordinators; the calling thread talks to them by sockets."""
 
-    def __init__(self, directory: Path, count: int) -> None:
+    def __init__(self, directory: Path, count: int, settings: Mapping[str, str]) -> None:
         self.spec = ClusterSpec(
             cluster_id="in-this-process",
             places=on_one_host("127.0.0.1", (free_port() for _ in range(count))),
             console=Address(host="127.0.0.1", port=0),
             data_dir=str(directory),
-            overrides={**COMMON, "offsets.topic.num.partitions": str(count)},
+            overrides={**COMMON, "offsets.topic.num.partitions": str(count), **settings},
             workers=0,
+            replicas_wanted=int(settings.get(REPLICATION_FACTOR, 1)),
         )
         self.coordinators: list[Coordinator] = []
         self._loop = asyncio.new_event_loop()
@@ -107,10 +108,10 @@ class Cluster:
 
 
 @contextmanager
-def running(count: int = 3) -> Iterator[Cluster]:
+def running(count: int = 3, settings: Mapping[str, str] | None = None) -> Iterator[Cluster]:
     """Run that many coordinators for as long as the ``with`` lasts."""
     with tempfile.TemporaryDirectory() as directory:
-        cluster = Cluster(Path(directory), count)
+        cluster = Cluster(Path(directory), count, settings or {})
         cluster.start()
         try:
             yield cluster

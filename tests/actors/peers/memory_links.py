@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 
 from actors.peers.handshake import Hello, LocalNode
 from actors.peers.link import Link
+from actors.peers.tls import TlsEnd
 from storage.peer_packing import LENGTH_BYTES
 
 SECRET = b"s" * 32
@@ -69,13 +70,13 @@ class Owner:
 class End:
     """One end of a link."""
 
-    def __init__(self, node_id: int, calls: int = -1) -> None:
+    def __init__(self, node_id: int, calls: int = -1, tls: TlsEnd | None = None) -> None:
         me = LocalNode(
             cluster_id="cluster", node_id=node_id, directory_id=f"d-{node_id}", secret=SECRET
         )
         self.owner = Owner(me)
         self.wire = Wire()
-        self.link = Link(self.owner, calls)
+        self.link = Link(self.owner, calls, tls)
         self.link.connection_made(self.wire)
 
     def sent(self, body: bytes) -> bytes:
@@ -95,9 +96,9 @@ def pass_on(caller: End, callee: End) -> None:
         caller.link.data_received(callee.wire.take())
 
 
-def ends() -> tuple[End, End]:
+def ends(caller: TlsEnd | None = None, callee: TlsEnd | None = None) -> tuple[End, End]:
     """Return the caller, node 0, and the callee, node 1, before anything is delivered."""
-    return End(0, calls=1), End(1)
+    return End(0, calls=1, tls=caller), End(1, tls=callee)
 
 
 def opened() -> tuple[End, End]:

@@ -1,0 +1,35 @@
+"""Three coordinators that replicate by TLS, in this process."""
+
+import logging
+from pathlib import Path
+
+import pytest
+
+from bench.client.blocking_client import BlockingClient
+from protocol.wire.errors import ErrorCode
+from tests.actors.coordinator.coordinators import running
+from tests.certificates import Authority, tls_configs
+from tests.failover.apis import asks
+from tests.waiting import until
+
+
+def test_what_is_acknowledged_was_replicated_by_tls(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO, "rollcall.peers")
+    authority = Authority(tmp_path)
+    settings = {
+        **tls_configs(authority, authority.issue("coordinator")),
+        "offsets.topic.replication.factor": "3",
+        "log.flush": "majority",
+    }
+    with running(settings=settings) as cluster:
+        place = cluster.spec.places[0].listener
+        with BlockingClient((place.host, place.port), 30) as client:
+            made = until(lambda: client.ask(asks.create_topics("t")), 30, "it is answered")
+            assert made.topics[0].error_code is ErrorCode.none
+        status = [coordinator.status() for coordinator in cluster.coordinators]
+        assert [row["linked"] for row in status] == [[1, 2], [0, 2], [0, 1]]
+    said = [row.getMessage() for row in caplog.records if "linked to node" in row.getMessage()]
+    assert len(said) >= 6
+    assert all(line.endswith(" by TLSv1.3") for line in said)
