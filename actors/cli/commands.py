@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from actors.cli import backup as cli_backup
 from actors.cli import configs as cli_configs
 from actors.cli import groups as cli_groups
 from actors.cli import members as cli_members
@@ -18,6 +19,6 @@ if TYPE_CHECKING:
 
 
 def add_parsers(subparsers: _SubParsersAction[ArgumentParser]) -> None:
-    """Add ``groups``, ``members``, ``topics`` and ``configs``."""
-    for command in (cli_groups, cli_members, cli_topics, cli_configs):
+    """Add ``groups``, ``members``, ``topics``, ``configs``, ``backup`` and ``restore``."""
+    for command in (cli_groups, cli_members, cli_topics, cli_configs, cli_backup):
         command.add_parser(subparsers)

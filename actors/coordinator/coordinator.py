@@ -26,6 +26,7 @@ from actors.coordinator.log_opening import can_be_healed, may_pass, open_log
 from actors.coordinator.loop_watch import INTERVAL, LoopWatch
 from actors.coordinator.pump import Pump, PumpDependencies
 from actors.coordinator.registration import Registration, has_every_leader
+from actors.coordinator.state_copies import CopySlice, CopyStart, StateCopies
 from actors.peers.handshake import LocalNode
 from actors.peers.peers import Peers
 from actors.peers.tls import tls_settings
@@ -38,7 +39,7 @@ from actors.workers.dispatcher import DispatcherSettings, NoWorkers, WorkerDispa
 from failover.catalogue.catalog import NodeChanged
 from failover.host import Host
 from failover.identity import CATALOG_PARTITION
-from failover.partition_kinds import GROUPS, SHARE_STATE, kind_of
+from failover.partition_kinds import GROUPS, SHARE_STATE, kind_of, title_of
 from failover.recording.dump import write_dump
 from protocol.config import Configs
 from protocol.groups.modern.target import TIME_LIMIT
@@ -139,6 +140,7 @@ class Coordinator:
         self._group_metrics = GroupMetrics()
         self._event_metrics = EventMetrics()
         self._watch = LoopWatch(self._loop, configs.integer(INTERVAL))
+        self._copies = StateCopies(self._loop)
         self._is_draining = False
         self._beating: asyncio.TimerHandle | None = None
         self._starting: asyncio.Task[object] | None = None
@@ -333,6 +335,7 @@ class Coordinator:
     def _close(self) -> None:
         self._dispatcher.close()
         self._watch.close()
+        self._copies.close()
         if self._pump is not None:
             self._pump.close()
         if self._disk is not None:
@@ -429,6 +432,19 @@ class Coordinator:
         data = await self._loop.run_in_executor(None, write_dump, *arguments)
         led = [number for number in self.leads() if kind_of(number) is GROUPS]
         return Recorded(data if recordings else b"", host.recorder.missing(led))
+
+    def begin_copy(self, partition: int) -> CopyStart:
+        """Begin to copy the committed state of a partition that is led here."""
+        host, disk = self._host, self._disk
+        rows = [] if host is None else host.status()
+        for row in rows:
+            if row.partition == partition and row.state == "Leader" and disk is not None:
+                return self._copies.begin(disk, partition, row.high_watermark)
+        return CopyStart(0, 0, 0, f"Node {self.node_id} does not lead {title_of(partition)}.")
+
+    def read_copy(self, partition: int, copy_id: int) -> CopySlice:
+        """Return the next records of a copy."""
+        return self._copies.read(partition, copy_id)
 
     def leads(self) -> list[int]:
         """Return the partitions that this node leads, including the catalogue (-1)."""

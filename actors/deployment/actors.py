@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from actors.cluster.forwarding import Answers
     from actors.cluster.spec import ClusterSpec
     from actors.coordinator.coordinator import Recorded
+    from actors.coordinator.state_copies import CopySlice, CopyStart
     from actors.deployment.controller import MovedLeadership
     from actors.deployment.host_watch import HostControl
     from failover.catalogue.cluster_view import Node
@@ -170,6 +171,14 @@ class CoordinatorActor:
     async def record(self) -> Recorded:
         """Return the recent events of the groups that are led here, as a file."""
         return await self._coordinator.record()
+
+    async def begin_copy(self, partition: int) -> CopyStart:
+        """Begin to copy the committed state of a partition that is led here."""
+        return self._coordinator.begin_copy(partition)
+
+    async def read_copy(self, partition: int, copy_id: int) -> CopySlice:
+        """Return the next records of a copy."""
+        return self._coordinator.read_copy(partition, copy_id)
 
     async def stop(self) -> None:
         """Stop cleanly; the caller then ends the process."""
@@ -367,6 +376,18 @@ def record(node_id: int) -> Recorded:
     """Return the recent events of the groups that ``node_id`` leads."""
     recorded: Recorded = _ask_coordinator(node_id, "record")
     return recorded
+
+
+def begin_copy(node_id: int, partition: int) -> CopyStart:
+    """Begin to copy the committed state of a partition that ``node_id`` leads."""
+    start: CopyStart = _ask_coordinator(node_id, "begin_copy", partition)
+    return start
+
+
+def read_copy(node_id: int, partition: int, copy_id: int) -> CopySlice:
+    """Return the next records of a copy."""
+    found: CopySlice = _ask_coordinator(node_id, "read_copy", partition, copy_id)
+    return found
 
 
 def _ask_coordinator(node_id: int, method: str, *arguments: object) -> Any:

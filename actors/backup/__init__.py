@@ -1,0 +1,1 @@
+"""Backups: the state of a cluster in files with Kafka's segments, made, verified and restored."""

@@ -1,0 +1,124 @@
+"""``rollcall backup`` and ``rollcall restore``: a cluster's state to a directory, and back."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from actors.cli import discovery
+from actors.errors import BadInputError
+from failover.partition_kinds import title_of
+
+if TYPE_CHECKING:
+    from argparse import ArgumentParser, Namespace, _SubParsersAction
+    from collections.abc import Mapping
+
+    from actors.backup.manifest import Manifest
+    from actors.cluster.spec import ClusterSpec
+    from actors.coordinator.state_copies import CopySlice, CopyStart
+
+
+def add_parser(subparsers: _SubParsersAction[ArgumentParser]) -> None:
+    """Add ``rollcall backup`` and ``rollcall restore``."""
+    backup = subparsers.add_parser("backup", help="copy the state of a running cluster")
+    backup.add_argument("directory", type=Path, metavar="DIR", help="a directory to create")
+    backup.add_argument(
+        "--verify", action="store_true", help="check an existing backup; no cluster is needed"
+    )
+    backup.add_argument(
+        "--data-dir", type=Path, metavar="DIR", help="the cluster of this data directory"
+    )
+    backup.add_argument(
+        "--address", metavar="auto|HOST:PORT", help="the cluster that runs on this Ray"
+    )
+    backup.set_defaults(run=_backup)
+    restore = subparsers.add_parser("restore", help="make a new data directory from a backup")
+    restore.add_argument("directory", type=Path, metavar="BACKUP", help="the backup")
+    restore.add_argument(
+        "--data-dir",
+        type=Path,
+        metavar="DIR",
+        help="the data directory to make (default: ./rollcall-data)",
+    )
+    restore.add_argument(
+        "--replication-factor",
+        type=int,
+        metavar="N",
+        help="replicas of each partition (default: as in the backup)",
+    )
+    restore.set_defaults(run=_restore)
+
+
+def _backup(args: Namespace) -> int:
+    target: Path = args.directory.absolute()
+    if args.verify:
+        from actors.backup.files import verify
+
+        show(verify(target), target)
+        return 0
+    if target.exists():
+        raise BadInputError(f"{target} already exists: choose another directory.")
+
+    def question() -> Manifest:
+        from actors.backup.collecting import make_backup
+        from actors.deployment import actors
+
+        return make_backup(RunningCluster(actors.running_spec()), target)
+
+    found = discovery.find_cluster(args.data_dir, args.address)
+    show(discovery.call_cluster(found, question), target)
+    return 0
+
+
+def _restore(args: Namespace) -> int:
+    from actors.backup.restoring import prepare, restore_here
+
+    if args.replication_factor is not None and args.replication_factor < 1:
+        raise BadInputError("--replication-factor must be at least 1.")
+    target: Path = (args.data_dir or discovery.default_data_dir()).absolute()
+    restoration = prepare(args.directory.absolute(), args.replication_factor)
+    restore_here(restoration, target)
+    print(f"{target} is restored: start the cluster with `rollcall up --data-dir {target}`")
+    return 0
+
+
+class RunningCluster:
+    """The leaders of a running cluster (:class:`actors.backup.collecting.PartitionLeaders`)."""
+
+    def __init__(self, spec: ClusterSpec) -> None:
+        self.cluster_id = spec.cluster_id
+        self.partitions = spec.partitions
+        self.replicas = spec.replicas_wanted
+
+    def find(self) -> Mapping[int, int]:
+        """Return the leader of each partition that has one."""
+        from actors.deployment import actors
+        from actors.deployment.status import partition_rows
+
+        rows = partition_rows(actors.status())
+        return {row["partition"]: row["leader"] for row in rows if row["leader"] is not None}
+
+    def begin(self, node_id: int, partition: int) -> CopyStart:
+        """Begin a copy at a partition's leader."""
+        from actors.deployment import actors
+
+        return actors.begin_copy(node_id, partition)
+
+    def read(self, node_id: int, partition: int, copy_id: int) -> CopySlice:
+        """Read on in a copy."""
+        from actors.deployment import actors
+
+        return actors.read_copy(node_id, partition, copy_id)
+
+
+def show(manifest: Manifest, backup: Path) -> None:
+    """Print what a verified backup holds."""
+    print(f"cluster {manifest.cluster_id}")
+    for row in manifest.files:
+        at = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(row.made_ms / 1_000))
+        print(
+            f"{title_of(row.partition)}: {row.records} records, {row.bytes} bytes, "
+            f"offset {row.offset}, epoch {row.epoch}, {at}"
+        )
+    print(f"{backup} is complete and intact")
