@@ -1,7 +1,8 @@
 """``rollcall drill NAME``: one rehearsed failure on a live cluster, and its verdict.
 
 The drill starts its own cluster and stops it at the end; only ``--running`` uses the cluster that
-runs here. Members use real sockets; processes get real signals.
+runs here. Members use real sockets; processes get real signals. Drills on hosts are in
+:mod:`bench.host_drills`.
 """
 
 from __future__ import annotations
@@ -9,23 +10,25 @@ from __future__ import annotations
 import argparse
 import contextlib
 import json
-import os
 import shutil
 import subprocess
 import sys
 import tempfile
 import time
-from collections import Counter
 from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from actors.cli.discovery import default_data_dir, find_cluster
 from actors.cluster import registry
 from actors.coordinator import gc_tuning
-from actors.errors import CommandError
+from actors.errors import BadInputError, CommandError
+from bench.host_drills import run as host_drills
+from bench.host_drills.table import HOST_DRILLS
+from bench.hosts.waiting import HostError
 from bench.interruption import Interrupted, interruptible
-from bench.load.driver import LoadSpec, now_ms
+from bench.load.rehearsal import STABLE_MS_MAX, WARM_UP_S, Rehearsal
 from bench.servers import cleanup
 from bench.servers.rollcall import running_rollcall
 from bench.servers.server import StartError
@@ -41,7 +44,7 @@ from failover.drills.drill import (
     named,
     names,
 )
-from failover.drills.verdict import DrillRecord, Verdict, judge
+from protocol.wire.errors import KafkaError
 from storage.disk import witness
 
 if TYPE_CHECKING:
@@ -50,12 +53,9 @@ if TYPE_CHECKING:
     from actors.cluster.registry import RegisteredCluster
     from bench.load.live import LiveLoad
     from bench.servers.live_cluster import LiveCluster
+    from failover.drills.verdict import Verdict
 
 OK, FAILURE, BAD_INPUT = 0, 1, 2
-STABLE_MS_MAX: Final = 60_000
-STABLE_MS_PER_MEMBER: Final = 15
-WARM_UP_S: Final = 3.0
-"""The time from Stable to the first step: every member has had a heartbeat and a commit."""
 OWN_CONFIGS: Final[Mapping[str, str]] = {"group.initial.rebalance.delay.ms": "1000"}
 OWN_NODES: Final = 3
 SMALL_DISK_MIB: Final = 128
@@ -64,32 +64,50 @@ SMALL_DISK_MIB: Final = 128
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one drill; return the exit code: 1 if the verdict is not clean."""
     asked = _parser().parse_args(arguments)
+    if asked.list or asked.name is None:
+        _print_list()
+        return OK if asked.list else BAD_INPUT
     try:
-        if asked.list or asked.name is None:
-            for name in names():
-                drill = named(name)
-                print(f"{name:26} from {_seconds_least(drill):3d} s  {drill.about}")
-            return OK if asked.list else BAD_INPUT
-        drill = named(asked.name).of_size(asked.members)
-    except DrillError as error:
-        print(f"rollcall: {error}", file=sys.stderr)
-        return BAD_INPUT
-    try:
+        play = _planned(asked)
         with interruptible():
-            verdict = run(drill, asked.data_dir, running_one=asked.running)
+            verdict = play()
     except Interrupted as stop:
         print(f"rollcall: The drill was {stop}.", file=sys.stderr)
         return stop.exit_code
     except CommandError as error:
         print(f"rollcall: {error}", file=sys.stderr)
         return error.exit_code
-    except (DrillError, StartError, OSError) as error:
+    except (DrillError, HostError, StartError, KafkaError, OSError) as error:
         print(f"rollcall: The drill could not be completed: {error}", file=sys.stderr)
         return FAILURE
     print(verdict.text())
     if asked.json:
         asked.json.write_text(json.dumps(verdict.document(), indent=2) + "\n")
     return OK if verdict.is_clean else FAILURE
+
+
+def _print_list() -> None:
+    for name in names():
+        drill = named(name)
+        print(f"{name:26} from {_seconds_least(drill):3d} s  {drill.about}")
+    for row in HOST_DRILLS.values():
+        print(f"{row.name:26} --hosts {row.hosts_min}   {row.about}")
+
+
+def _planned(asked: argparse.Namespace) -> Callable[[], Verdict]:
+    """Return what runs the drill asked for; raises BadInputError."""
+    if asked.name in HOST_DRILLS:
+        if asked.running or asked.data_dir:
+            raise BadInputError(f"Drill {asked.name} makes its hosts: omit --running, --data-dir.")
+        row = host_drills.checked(asked.name, asked.hosts)
+        return partial(host_drills.run, row, asked.hosts, asked.members, asked.keep)
+    try:
+        drill = named(asked.name).of_size(asked.members)
+    except DrillError as error:
+        raise BadInputError(str(error)) from None
+    if asked.hosts or asked.keep:
+        raise BadInputError(f"Drill {asked.name} runs on one host: omit --hosts and --keep.")
+    return partial(run, drill, asked.data_dir, running_one=asked.running)
 
 
 def run(drill: Drill, data_dir: Path | None = None, *, running_one: bool = False) -> Verdict:
@@ -162,62 +180,21 @@ class DrillRun:
     def __init__(self, drill: Drill, live: LiveCluster) -> None:
         self.drill = drill
         self.live = live
-        self._prefix = f"drill-{os.getpid()}-{now_ms() % 1_000_000}"
-        self._group_ids = drill.workload.group_ids(self._prefix)
-        self._begun = time.monotonic()
-        self._fault_ms = 0
-        self._last_fault_ms = 0
-        self._replicated_ms: int | None = None
+        self._rehearsal = Rehearsal(drill, live)
 
     def play(self) -> Verdict:
         """Let the members join, carry out every step, and judge."""
-        from bench.load.live import LiveLoad
-
-        drill, live = self.drill, self.live
-        live.wait(live.is_replicated, STABLE_MS_MAX, "replicated before the drill")
-        self._make_topics()
-        workload = drill.workload
-        load = LoadSpec(
-            bootstrap=live.bootstrap,
-            members=workload.configs(self._prefix),
-            partitions_of=dict.fromkeys(self._group_ids, workload.partitions_each),
-            until_ms=0,
-            commit_interval_ms=workload.commit_interval_ms,
-        )
-        types = workload.group_types(self._prefix)
-        self._say(
-            f"{drill.about}; {workload.members} members, {workload.groups} groups: "
-            + ", ".join(f"{count} {name}" for name, count in Counter(types.values()).items())
-        )
-        topic_names = live.topic_names(self._group_ids)
-        begins_over_ms = workload.heartbeat_interval_ms
-        with LiveLoad(load, types, topic_names, begins_over_ms) as crowd:
-            live.wait(crowd.is_stable, self._patience_ms(), "Stable")
-            self._say("every group is Stable")
-            time.sleep(WARM_UP_S)
-            for step in drill.steps:
-                self._run_step(step, crowd)
-            time.sleep(workload.settle_ms / 1000)
-            stories, stalled_ms = crowd.stories(), crowd.stalled_ms(self._fault_ms)
-            committed = self._committed(crowd)
-            record = DrillRecord(
-                stories=stories,
-                committed=committed,
-                fault_ms=self._fault_ms,
-                replicated_ms=self._replicated_ms,
-                stalled_ms=stalled_ms,
-            )
-            self._say("the members leave")
-        return judge(drill, record)
+        self.live.wait(self.live.is_replicated, STABLE_MS_MAX, "replicated before the drill")
+        return self._rehearsal.play(self._carry_out)
 
     def clean_up(self) -> None:
         """Delete the drill's groups and topics from the cluster; log what could not be deleted."""
-        static: dict[str, list[str]] = {group_id: [] for group_id in self._group_ids}
-        for config in self.drill.workload.configs(self._prefix):
+        static: dict[str, list[str]] = {group_id: [] for group_id in self._rehearsal.group_ids}
+        for config in self.drill.workload.configs(self._rehearsal.prefix):
             if config.instance_id is not None:
                 static[config.group_id].append(config.instance_id)
         try:
-            left = cleanup.remove(self.live.bootstrap, static, self._group_ids)
+            left = cleanup.remove(self.live.bootstrap, static, self._rehearsal.group_ids)
         except CommandError as error:
             print(
                 f"rollcall: The drill's groups and topics could not be deleted: {error}",
@@ -230,17 +207,21 @@ class DrillRun:
                 file=sys.stderr,
             )
 
+    def _carry_out(self, crowd: LiveLoad) -> None:
+        for step in self.drill.steps:
+            self._run_step(step, crowd)
+
     def _run_step(self, step: DrillStep, crowd: LiveLoad) -> None:
+        rehearsal = self._rehearsal
         time.sleep(step.after_ms / 1000)
-        if step.do in FAULTS and not self._fault_ms:
-            self._fault_ms = now_ms()
+        if step.do in FAULTS:
+            rehearsal.fault_begins()
         done = ACTIONS[step.do](self, step, crowd)
         if step.do in UNTIL_WHOLE:
-            self._last_fault_ms = now_ms()
-            self._replicated_ms = None
+            rehearsal.fault_ends()
         elif step.do is Action.WAIT and step.until is Condition.REPLICATED:
-            self._replicated_ms = now_ms() - self._last_fault_ms
-        self._say(f"{step}{done}")
+            rehearsal.is_replicated()
+        rehearsal.say(f"{step}{done}")
 
     def kill(self, step: DrillStep, _crowd: LiveLoad) -> str:
         """End processes at once."""
@@ -285,7 +266,7 @@ class DrillRun:
         nodes = self._nodes(step)
         for node_id in nodes:
             self.live.roll(node_id, step.within_ms)
-            self._say(f"node {node_id} was drained and is back")
+            self._rehearsal.say(f"node {node_id} was drained and is back")
         return ""
 
     def fill_disk(self, step: DrillStep, _crowd: LiveLoad) -> str:
@@ -321,7 +302,7 @@ class DrillRun:
             [
                 workload.config(group_id, f"late-{number}", is_static=False)
                 for number in range(each)
-                for group_id in self._group_ids
+                for group_id in self._rehearsal.group_ids
             ]
         )
         return f" ({each} into each group)"
@@ -340,25 +321,7 @@ class DrillRun:
         return ""
 
     def _nodes(self, step: DrillStep) -> tuple[int, ...]:
-        return self.live.find(step.target, self._group_ids[0])
-
-    def _make_topics(self) -> None:
-        partitions = self.drill.workload.partitions_each
-        for group_id in self._group_ids:
-            self.live.create_topic(group_id, partitions)
-
-    def _committed(self, crowd: LiveLoad) -> dict[tuple[str, str, int], int]:
-        committed = {}
-        for group_id in crowd.committing():
-            offsets = self.live.committed(group_id)
-            committed.update({(group_id, *at): offset for at, offset in offsets.items()})
-        return committed
-
-    def _patience_ms(self) -> int:
-        return STABLE_MS_MAX + STABLE_MS_PER_MEMBER * self.drill.workload.members
-
-    def _say(self, text: str) -> None:
-        _say(f"{time.monotonic() - self._begun:7.1f} s  {text}")
+        return self.live.find(step.target, self._rehearsal.group_ids[0])
 
 
 ACTIONS: Final[Mapping[Action, Callable[[DrillRun, DrillStep, LiveLoad], str]]] = {
@@ -398,6 +361,12 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--list", action="store_true", help="list the drills")
     parser.add_argument("--members", type=_positive, metavar="N", help="the number of members")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the verdict to FILE")
+    parser.add_argument(
+        "--hosts", type=_positive, metavar="N", help="the number of hosts, for drills on hosts"
+    )
+    parser.add_argument(
+        "--keep", type=Path, metavar="DIR", help="keep what is on the disks of the hosts in DIR"
+    )
     which = parser.add_mutually_exclusive_group()
     which.add_argument(
         "--running", action="store_true", help="use the running cluster, which suffers the fault"

@@ -12,6 +12,7 @@ import pytest
 from actors.cli.main import _parser
 from actors.telemetry.metric_table import ROWS, MetricRow
 from bench.cli import BENCHES, STANDALONE
+from bench.host_drills.table import HOST_DRILLS
 from failover.drills import drill, verdict
 from protocol.config_table import BROKER_CONFIGS, GROUP_CONFIGS
 
@@ -138,7 +139,7 @@ def test_every_command_in_a_document_exists(document: Path) -> None:
     for word in re.findall(r"\brollcall ([a-z]+)\b(?= |`|$)", text):
         assert word in commands, word
     for name in re.findall(r"\brollcall drill ([a-z][\w-]*)", text):
-        assert name in drill.names(), name
+        assert name in {*drill.names(), *HOST_DRILLS}, name
     for name in re.findall(r"\brollcall bench ([a-z][\w-]*)", text):
         assert name in {*BENCHES, *STANDALONE}, name
 

@@ -49,7 +49,10 @@ class HostCluster:
 
     def status(self) -> dict[str, Any]:
         """Return the status; empty while the controller does not answer."""
-        done = self.rollcall("status", "--json")
+        try:
+            done = self.rollcall("status", "--json")
+        except HostError:
+            return {}
         found: dict[str, Any] = json.loads(done.stdout) if done.returncode == 0 else {}
         return found
 

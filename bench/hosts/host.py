@@ -201,7 +201,7 @@ def _wait(process: "subprocess.Popen[bytes]", wait_s: float) -> int:
     ended = os.pidfd_open(process.pid)
     try:
         if not select.select([ended], [], [], wait_s)[0]:
-            raise subprocess.TimeoutExpired(process.args, wait_s)
+            raise HostError(f"{process.args!r} has not ended within {wait_s:g} s")
     finally:
         os.close(ended)
     return process.wait()

@@ -13,6 +13,7 @@ from pathlib import Path
 from bench.hosts.waiting import WITHIN_S
 
 CLONE_NEWPID = 0x20000000
+CLONE_NEWNET = 0x40000000
 COMMANDS = ("sh", "env", "mount", "unshare", "nsenter", "ip", "tc", "bridge")
 """What must be installed, as of iproute2, util-linux and coreutils."""
 
@@ -90,6 +91,19 @@ class Namespaces:
             )
         self._children.append(child)
         return child
+
+    @contextmanager
+    def entered_network(self) -> Iterator[None]:
+        """Give this thread the network of these namespaces, and the threads that it starts."""
+        own = os.open("/proc/thread-self/ns/net", os.O_RDONLY)
+        theirs = os.open(f"/proc/{self.pid}/ns/net", os.O_RDONLY)
+        try:
+            _call("setns", theirs, CLONE_NEWNET)
+            yield
+        finally:
+            _call("setns", own, CLONE_NEWNET)
+            os.close(theirs)
+            os.close(own)
 
     def configure(self, tool: str, lines: Sequence[str]) -> None:
         """Have ``ip``, ``tc`` or ``bridge`` carry out lines in the network namespace."""

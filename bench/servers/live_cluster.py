@@ -19,52 +19,34 @@ from actors.cluster.ray_calls import CallError, answer, find
 from actors.cluster.ray_peers import coordinator_name
 from actors.deployment import actors
 from actors.errors import CommandError
-from actors.waiting import is_answered, poll
-from bench.client.blocking_client import BlockingClient
+from bench.client.cluster_client import ASK_S, POLL_S, ClusterClient, addresses_in
 from bench.servers import processes
+from bench.servers.condition import holds
 from failover.drills.checked import DrillError
 from failover.drills.drill import Condition, Target
-from protocol.wire.errors import KafkaError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-    from uuid import UUID
+    from collections.abc import Iterable, Iterator, Sequence
 
     from actors.cluster.registry import RegisteredCluster
 
-POLL_S: Final = 0.1
-ASK_S: Final = 10.0
-COME_BACK_S: Final = 30.0
-"""How long after the load a coordinator may still be unavailable."""
 SMALL_DISK_BYTES: Final = 1 << 30
 """A file system up to this size may be filled; a larger one is a real disk."""
 FILLER: Final = "filler"
 FILLER_PIECE_BYTES: Final = 1 << 20
 
-Address = tuple[str, int]
 
-
-class LiveCluster:
+class LiveCluster(ClusterClient):
     """A cluster of this machine; use it from a process that is connected to its Ray."""
 
     def __init__(self, found: RegisteredCluster) -> None:
         self.data_dir = Path(found.data_dir)
-        self._bootstrap = tuple(_address(text) for text in found.bootstrap.split(","))
+        super().__init__(addresses_in(found.bootstrap))
         self._console = ""
         self._pids: dict[int, int] = {}
         self._dead: set[int] = set()
         self._frozen: set[int] = set()
         self._has_slow_disk = False
-
-    @property
-    def bootstrap(self) -> tuple[Address, ...]:
-        """Every node's address; node *i* is the *i*-th."""
-        return self._bootstrap
-
-    @property
-    def nodes(self) -> tuple[int, ...]:
-        """Every node's id."""
-        return tuple(range(len(self._bootstrap)))
 
     # --- its state
 
@@ -80,62 +62,15 @@ class LiveCluster:
                 self._pids[row["node_id"]] = row["pid"]
         return status
 
-    def ask(self, question: Callable[[BlockingClient], Any]) -> Any:
-        """Ask nodes until one answers; if none does, raise the last error."""
-        error: Exception = DrillError("The cluster has no address.")
-        for address in self._bootstrap:
-            try:
-                with BlockingClient(address, ASK_S) as connection:
-                    return question(connection)
-            except (OSError, KafkaError) as raised:
-                error = raised
-        raise error
-
-    def coordinator(self, group_id: str) -> Address:
-        """Return the coordinator of a group."""
-        at: Address = self.ask(lambda connection: connection.coordinator(group_id))
-        return at
-
-    def create_topic(self, name: str, partitions: int) -> None:
-        """Create a topic, unless it exists."""
-        self.ask(lambda connection: connection.create_topic(name, partitions))
-
-    def topic_names(self, names: Sequence[str]) -> dict[UUID, str]:
-        """Return the names of these topic ids, once all of them are known."""
-        ids = poll(
-            lambda: self.ask(lambda connection: connection.topic_ids(names)),
-            COME_BACK_S,
-            is_done=lambda ids: len(ids) == len(names),
-            every_s=POLL_S,
-        )
-        if len(ids) != len(names):
-            raise DrillError(f"Topic {(set(names) - set(ids)).pop()} is not there.")
-        return {topic_id: name for name, topic_id in ids.items()}
-
-    def committed(self, group_id: str) -> dict[tuple[str, int], int]:
-        """Return a group's committed offsets, once its coordinator can return them."""
-
-        def look() -> dict[tuple[str, int], int]:
-            with BlockingClient(self.coordinator(group_id), ASK_S) as connection:
-                return connection.committed_offsets(group_id)
-
-        failures = (OSError, KafkaError)
-        return poll(look, COME_BACK_S, is_done=is_answered, every_s=POLL_S, retry=failures)
-
-    def wait(self, until: Callable[[], bool], within_ms: int, what: object) -> None:
-        """Wait until a condition holds; raise a one-sentence error when it takes too long."""
-        if not poll(until, within_ms / 1000, every_s=POLL_S):
-            raise DrillError(f"It was not {what} within {within_ms / 1000:g} s.")
-
     def is_led(self) -> bool:
         """Whether every node serves and every partition has a leader."""
         status = self.status()
-        return status is not None and _holds(status, Condition.LED, self._dead)
+        return status is not None and holds(status, Condition.LED, self._dead)
 
     def is_replicated(self) -> bool:
         """Whether, in addition, every replica is in sync."""
         status = self.status()
-        return status is not None and _holds(status, Condition.REPLICATED, self._dead)
+        return status is not None and holds(status, Condition.REPLICATED, self._dead)
 
     def find(self, target: Target, group_id: str) -> tuple[int, ...]:
         """Return the nodes that ``target`` means now; ``group_id`` determines the leader.
@@ -144,7 +79,7 @@ class LiveCluster:
         """
         if target is Target.ALL:
             return self.nodes
-        leader = self._bootstrap.index(self.coordinator(group_id))
+        leader = self.bootstrap.index(self.coordinator(group_id))
         others = [node_id for node_id in self.nodes if node_id != leader]
         beside = len(self.nodes) // 2 if target is Target.MAJORITY else 0
         return (leader, *others[:beside])
@@ -265,16 +200,6 @@ class LiveCluster:
             raise DrillError(f"Coordinator {node_id} could not {method}: {error}") from None
 
 
-def _holds(status: Mapping[str, Any], condition: Condition, dead: set[int]) -> bool:
-    """Whether a condition holds by a status that includes the kills."""
-    rows = status["coordinators"]
-    if any(row["state"] != "Running" or row["pid"] in dead for row in rows):
-        return False
-    if any(row["leader"] is None for row in (status["catalog"], *status["partitions"])):
-        return False
-    return condition is Condition.LED or not status["under_replicated"]
-
-
 def _signal(pid: int, number: signal.Signals) -> None:
     try:
         os.kill(pid, number)
@@ -294,8 +219,3 @@ def _fill(path: Path) -> int:
                     raise
                 piece = piece[: len(piece) // 2]
         return file.tell()
-
-
-def _address(text: str) -> Address:
-    host, _, port = text.rpartition(":")
-    return host.strip("[]"), int(port)

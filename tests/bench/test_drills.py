@@ -9,6 +9,7 @@ from actors.cli import admin
 from actors.cli.client import AdminClient
 from bench.client.blocking_client import BlockingClient
 from bench.drills import ACTIONS, main
+from bench.host_drills.table import HOST_DRILLS
 from bench.load.driver import LoadSpec
 from bench.load.live import SETTINGS, LiveLoad
 from bench.servers import cleanup
@@ -63,7 +64,8 @@ def test_every_action_of_a_drill_can_be_done_to_a_live_cluster():
 
 def test_the_list_names_every_drill(capsys):
     assert main(["--list"]) == 0
-    assert [line.split()[0] for line in capsys.readouterr().out.splitlines()] == list(names())
+    listed = [line.split()[0] for line in capsys.readouterr().out.splitlines()]
+    assert listed == [*names(), *HOST_DRILLS]
 
 
 def test_a_drill_must_be_named(capsys):

@@ -1,0 +1,103 @@
+"""The members of a drill: they join, live through what the drill does, and are judged."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections import Counter
+from typing import TYPE_CHECKING, Final
+
+from bench.load.driver import LoadSpec, now_ms
+from bench.load.live import LiveLoad
+from failover.drills.verdict import DrillRecord, Verdict, judge
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from bench.client.cluster_client import ClusterClient
+    from failover.drills.drill import Drill
+
+STABLE_MS_MAX: Final = 60_000
+STABLE_MS_PER_MEMBER: Final = 15
+WARM_UP_S: Final = 3.0
+"""The time from Stable to the first step: every member has had a heartbeat and a commit."""
+
+
+class Rehearsal:
+    """One run of a drill's members on a cluster.
+
+    Who carries out the drill calls :meth:`fault_begins` before each fault, :meth:`fault_ends` after
+    what makes or ends one, and :meth:`is_replicated` once all replicas are in sync.
+    """
+
+    def __init__(self, drill: Drill, cluster: ClusterClient) -> None:
+        self.drill = drill
+        self.cluster = cluster
+        self.prefix = f"drill-{os.getpid()}-{now_ms() % 1_000_000}"
+        self.group_ids = drill.workload.group_ids(self.prefix)
+        self._begun = time.monotonic()
+        self._fault_ms = 0
+        self._last_fault_ms = 0
+        self._replicated_ms: int | None = None
+
+    def play(self, carry_out: Callable[[LiveLoad], None]) -> Verdict:
+        """Let the members join, ``carry_out`` the drill, and judge."""
+        drill, cluster, workload = self.drill, self.cluster, self.drill.workload
+        for group_id in self.group_ids:
+            cluster.create_topic(group_id, workload.partitions_each)
+        load = LoadSpec(
+            bootstrap=cluster.bootstrap,
+            members=workload.configs(self.prefix),
+            partitions_of=dict.fromkeys(self.group_ids, workload.partitions_each),
+            until_ms=0,
+            commit_interval_ms=workload.commit_interval_ms,
+        )
+        types = workload.group_types(self.prefix)
+        self.say(
+            f"{drill.about}; {workload.members} members, {workload.groups} groups: "
+            + ", ".join(f"{count} {name}" for name, count in Counter(types.values()).items())
+        )
+        topic_names = cluster.topic_names(self.group_ids)
+        begins_over_ms = workload.heartbeat_interval_ms
+        with LiveLoad(load, types, topic_names, begins_over_ms) as crowd:
+            cluster.wait(crowd.is_stable, self._patience_ms(), "Stable")
+            self.say("every group is Stable")
+            time.sleep(WARM_UP_S)
+            carry_out(crowd)
+            time.sleep(workload.settle_ms / 1000)
+            record = DrillRecord(
+                stories=crowd.stories(),
+                stalled_ms=crowd.stalled_ms(self._fault_ms),
+                committed=self._committed(crowd),
+                fault_ms=self._fault_ms,
+                replicated_ms=self._replicated_ms,
+            )
+            self.say("the members leave")
+        return judge(drill, record)
+
+    def fault_begins(self) -> None:
+        """Count costs from the first fault on."""
+        self._fault_ms = self._fault_ms or now_ms()
+
+    def fault_ends(self) -> None:
+        """Count the time to full replication from now on."""
+        self._last_fault_ms = now_ms()
+        self._replicated_ms = None
+
+    def is_replicated(self) -> None:
+        """Note that all replicas are in sync."""
+        self._replicated_ms = now_ms() - self._last_fault_ms
+
+    def say(self, text: str) -> None:
+        """Print what happens, and when."""
+        print(f"{time.monotonic() - self._begun:7.1f} s  {text}", flush=True)
+
+    def _committed(self, crowd: LiveLoad) -> dict[tuple[str, str, int], int]:
+        committed = {}
+        for group_id in crowd.committing():
+            offsets = self.cluster.committed(group_id)
+            committed.update({(group_id, *at): offset for at, offset in offsets.items()})
+        return committed
+
+    def _patience_ms(self) -> int:
+        return STABLE_MS_MAX + STABLE_MS_PER_MEMBER * self.drill.workload.members

@@ -1,0 +1,351 @@
+"""Drills on hosts: each is carried out here on hosts that only note what happens to them."""
+
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+
+from bench import drills
+from bench.host_drills import run
+from bench.host_drills.stage import HostStage
+from bench.host_drills.table import HOST_COUNTS, HOST_DRILLS, HostDrill
+from bench.hosts.host import DATA
+from bench.load.rehearsal import Rehearsal
+from failover.drills.checked import DrillError
+from failover.drills.drill import names
+from failover.drills.verdict import DrillRecord, MemberTimeline, judge
+from protocol.members.history import MemberHistoryEvent, MemberHistoryKind
+
+ROOT = Path(__file__).parent.parent.parent
+RUNS = [
+    (row, count) for row in HOST_DRILLS.values() for count in HOST_COUNTS if count >= row.hosts_min
+]
+IDS = [f"{row.name}-{count}" for row, count in RUNS]
+
+
+@dataclass(eq=False)
+class NotingHost:
+    name: str
+    ip: str
+    disk: Path
+    has_ray: bool = True
+    is_up: bool = True
+    is_reached: bool = True
+    leads: bool = True
+    skew_ms: int = 0
+
+    def run(self, *command, wait_s=0.0):
+        """Answer that no process of Ray runs."""
+
+        class Done:
+            returncode = 1
+
+        return Done
+
+
+class NotingNetwork(list):
+    """Hosts, and what goes wrong with them."""
+
+    def vanish(self, host):
+        assert host.is_up
+        host.is_up = host.has_ray = False
+
+    def come_back(self, host, *, empty):
+        assert not host.is_up
+        host.is_up = True
+
+    def cut(self, host):
+        host.is_reached = False
+
+    def cut_one_way(self, sender, receiver=None):
+        (receiver or sender).is_reached = False
+
+    def split(self, *sides):
+        for side in sorted(sides, key=len)[:-1]:
+            for host in side:
+                host.is_reached = False
+
+    def delay(self, host, delay_ms, jitter_ms):
+        host.is_reached = False
+
+    def loss(self, host, percent):
+        assert 0 < percent < 100
+
+    def heal(self):
+        for host in self:
+            host.is_reached = True
+
+    def set_clock(self, host, ahead_ms):
+        host.skew_ms = ahead_ms
+
+
+@dataclass
+class NotingCluster:
+    """The commands of an operator, and Ray."""
+
+    head: NotingHost
+    hosts: list[NotingHost]
+    commands: list[tuple[str, ...]] = field(default_factory=list)
+    refusal: str = ""
+
+    ready: dict[str, str] = field(default_factory=lambda: {"console": "http://10.77.0.1:1"})
+
+    @property
+    def ray(self):
+        return self
+
+    def start(self, hosts):
+        for host in hosts:
+            assert host.is_up
+            host.has_ray = host.leads = True
+
+    def rollcall(self, *words):
+        self.commands.append(words)
+        if words[0] == "drain":
+            (host,) = (each for each in self.hosts if each.ip == words[1])
+            host.leads = "--end" in words
+
+        class Done:
+            returncode = 1 if self.refusal else 0
+            stderr = self.refusal
+
+        return Done
+
+
+class NotingClients:
+    """The cluster as its clients see it: the last host that can leads all groups."""
+
+    bootstrap = ()
+
+    def __init__(self, hosts):
+        self.hosts = hosts
+        self.avoided = set()
+
+    def avoid(self, hosts):
+        self.avoided = set(hosts)
+
+    def coordinator(self, group_id):
+        fit = (each for each in self.hosts if each.has_ray and each.is_reached and each.leads)
+        return [*fit][-1].ip, 9092
+
+    def wait(self, until, within_ms, what):
+        if not until():
+            raise DrillError(f"It was not {what} within {within_ms / 1000:g} s.")
+
+
+class NotingRehearsal(Rehearsal):
+    """Notes what it is told."""
+
+    def __init__(self, drill, cluster):
+        super().__init__(drill, cluster)
+        self.told = []
+
+    def fault_begins(self):
+        self.told.append("fault begins")
+
+    def fault_ends(self):
+        self.told.append("fault ends")
+
+    def is_replicated(self):
+        self.told.append("replicated")
+
+
+class NotingStage(HostStage):
+    """A stage on these, with no time to lose; ``used`` are its methods that a drill calls."""
+
+    def __init__(self, row: HostDrill, count: int, directory: Path):
+        everybody = [
+            NotingHost(f"host{number}", f"10.77.0.{number}", directory / f"host{number}")
+            for number in range(1, count + row.spares + 2)
+        ]
+        for number, host in enumerate(everybody[:count]):
+            (host.disk / DATA.name / f"node-{number}").mkdir(parents=True)
+        for host in everybody[count:]:
+            host.has_ray = host.leads = False
+        hosts, spares = everybody[:count], everybody[count:-1]
+        self.used: set[str] = set()
+        self.problem = ""
+        cluster = NotingCluster(hosts[0], [*hosts, *spares])
+        rehearsal = NotingRehearsal(row.drill(), NotingClients([*hosts, *spares]))
+        super().__init__(NotingNetwork(everybody), cluster, hosts, spares, rehearsal)
+
+    def __getattribute__(self, name):
+        if name in vars(HostStage):
+            super().__getattribute__("__dict__").setdefault("used", set()).add(name)
+        return super().__getattribute__(name)
+
+    def pause(self, seconds):
+        assert 0 < seconds <= 60
+
+    def status(self):
+        rows = [
+            {
+                "node_id": node_id,
+                "ray_host": host.ip,
+                "pid": 1,
+                "state": "Running" if host.has_ray and host.is_reached else "Restarting",
+            }
+            for node_id, host in enumerate(self.hosts)
+        ]
+        led = {"partition": 0, "leader": 0}
+        groups = [{"partition": 1, "leader": None}] if self.problem else [led]
+        return {
+            "coordinators": rows,
+            "catalog": led,
+            "partitions": groups,
+            "share_state": [],
+            "under_replicated": [],
+        }
+
+
+def test_the_table_has_every_drill_and_no_name_twice():
+    assert set(HOST_DRILLS) == {
+        "lose-host",
+        "lose-host-for-good",
+        "cut-host",
+        "one-way-cut",
+        "slow-network",
+        "split-2-1",
+        "split-2-2-1",
+        "head-dies",
+        "head-and-leader-die",
+        "host-returns-stale",
+        "drain-host",
+        "rolling-reboot",
+        "clock-skewed-host",
+    }
+    assert not set(HOST_DRILLS) & set(names())
+
+
+@pytest.mark.parametrize(("row", "count"), RUNS, ids=IDS)
+def test_a_drill_begins_with_a_fault_and_ends_when_all_is_well_again(row, count, tmp_path):
+    stage = NotingStage(row, count, tmp_path)
+    row.carry_out(stage)
+    told = stage.rehearsal.told
+    assert told[-1] == "replicated"
+    assert "fault begins" in told
+    assert told.index("fault begins") < told.index("fault ends")
+    assert stage.is_well()
+    assert stage.clients.avoided == set()
+    for host in stage.network:
+        assert host.is_up
+        assert host.is_reached
+        assert host.skew_ms == 0
+
+
+def test_what_can_happen_to_hosts_happens_in_some_drill(tmp_path):
+    used = set()
+    for row, count in RUNS:
+        stage = NotingStage(row, count, tmp_path / f"{row.name}-{count}")
+        row.carry_out(stage)
+        used |= stage.used
+    assert used >= {name for name in vars(HostStage) if not name.startswith("_")}
+
+
+def test_a_row_says_in_words_what_happens():
+    for row in HOST_DRILLS.values():
+        assert 20 < len(row.about) <= 90, row.name
+        assert not row.about.endswith("."), row.name
+        assert row.hosts_min in HOST_COUNTS
+
+
+def test_a_drill_whose_cluster_stays_unwell_says_what_is_wrong(tmp_path):
+    stage = NotingStage(HOST_DRILLS["lose-host"], 3, tmp_path)
+    stage.problem = "a partition has no leader"
+    with pytest.raises(DrillError) as refused:
+        stage.wait_until_well()
+    assert str(refused.value) == (
+        "It was not well again within 150 s. Coordinators: 0 Running on 10.77.0.1, 1 Running on"
+        " 10.77.0.2, 2 Running on 10.77.0.3. Without a leader: [1]. Not in sync: []."
+    )
+
+
+def test_a_command_that_fails_ends_the_drill_with_its_sentence(tmp_path):
+    stage = NotingStage(HOST_DRILLS["drain-host"], 3, tmp_path)
+    stage.cluster.refusal = "rollcall: The controller does not answer.\n"
+    with pytest.raises(DrillError, match="failed: rollcall: The controller does not answer"):
+        HOST_DRILLS["drain-host"].carry_out(stage)
+
+
+def heartbeats(*times_ms):
+    return [
+        MemberHistoryEvent(
+            time_ms=at, kind=MemberHistoryKind.HEARTBEAT, member_id="m", instance_id=None,
+            generation=1,
+        )
+        for at in times_ms
+    ]  # fmt: skip
+
+
+def assigned(generation, at=0):
+    return MemberHistoryEvent(
+        time_ms=at, kind=MemberHistoryKind.ASSIGNED, member_id="m", instance_id=None,
+        generation=generation, partitions=(("t", 0),),
+    )  # fmt: skip
+
+
+def committed(offset):
+    return MemberHistoryEvent(
+        time_ms=1, kind=MemberHistoryKind.COMMITTED, member_id="m", instance_id=None,
+        generation=1, offsets=(("t", 0, offset),),
+    )  # fmt: skip
+
+
+HEARD = heartbeats(900, 1_500)
+
+
+@pytest.mark.parametrize(
+    ("lives", "offset", "unclean"),
+    [
+        ([[assigned(1), committed(5), *HEARD]], 5, set()),
+        ([[assigned(1), committed(5), *HEARD]], 4, {"lost writes"}),
+        ([[assigned(1), *HEARD], [assigned(1)]], 0, {"partitions with two owners"}),
+        ([[assigned(1), *HEARD, assigned(2, at=2_000)]], 0, {"rebalances of one group"}),
+        ([[assigned(1), *HEARD, *heartbeats(60_000)]], 0, {"without a heartbeat, p99 ms"}),
+    ],
+)
+def test_a_drill_on_hosts_is_judged_as_any_drill(lives, offset, unclean):
+    stories = [
+        MemberTimeline(group_id="g", name=f"m{number}", is_static=False, events=events)
+        for number, events in enumerate(lives)
+    ]
+    record = DrillRecord(
+        stories=stories, committed={("g", "t", 0): offset}, fault_ms=1_000, replicated_ms=10
+    )
+    found = judge(HOST_DRILLS["lose-host"].drill(), record)
+    assert {row.name for row in found.rows if not row.is_clean} == unclean
+
+
+ONE_HOST = "Drill kill-leader runs on one host: omit --hosts and --keep."
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (["lose-host"], "Drill lose-host needs --hosts 3 or 5."),
+        (["lose-host", "--hosts", "4"], "Drill lose-host needs --hosts 3 or 5."),
+        (["split-2-2-1", "--hosts", "3"], "Drill split-2-2-1 needs --hosts 5."),
+        (["kill-leader", "--hosts", "3"], ONE_HOST),
+        (["kill-leader", "--keep", "d"], ONE_HOST),
+        (
+            ["lose-host", "--hosts", "3", "--running"],
+            "Drill lose-host makes its hosts: omit --running, --data-dir.",
+        ),
+    ],
+)  # fmt: skip
+def test_what_cannot_be_run_is_bad_input_said_in_one_sentence(words, sentence, capsys):
+    assert drills.main(words) == 2
+    assert capsys.readouterr().err == f"rollcall: {sentence}\n"
+
+
+def test_without_the_right_to_make_hosts_a_drill_says_so_in_one_sentence(monkeypatch, capsys):
+    monkeypatch.setattr(run, "what_is_missing", lambda: "Hosts are made by root: run this as root.")
+    assert drills.main(["lose-host", "--hosts", "3"]) == 2
+    captured = capsys.readouterr()
+    assert captured.err == "rollcall: Hosts are made by root: run this as root.\n"
+    assert captured.out == ""
+
+
+def test_the_page_of_operations_names_every_drill():
+    page = (ROOT / "docs" / "operations.md").read_text()
+    assert [name for name in HOST_DRILLS if f"`{name}`" not in page] == []
