@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from actors.cluster import registry
-from actors.errors import FailureError
+from actors.errors import FailureError, NoClusterError, NoRayError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -50,15 +50,14 @@ def find_cluster(
 
 def _on_ray(address: str, *, tell_address: bool) -> RegisteredCluster:
     from actors.deployment import actors
-    from actors.errors import BadInputError
 
     try:
         with actors.connected(address):
             spec = actors.running_spec()
-    except BadInputError:
+    except NoRayError:
         if tell_address:
             raise
-        raise FailureError(
+        raise NoClusterError(
             "No Rollcall cluster is running on this machine. Start one with `rollcall up`."
         ) from None
     return registry.RegisteredCluster(

@@ -12,13 +12,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from actors.cluster.listening_ports import DEFAULT_PORT, LOCAL_HOST
-from actors.errors import CommandError
+from actors.errors import MEANINGS, CommandError, ExitCode
 from actors.skip_hypothesis import skip_hypothesis
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-BAD_INPUT: Final = 2
+
+HOSTS_MAX: Final = 1_000
+"""The most hosts that ``--hosts`` may ask for."""
 
 
 def entry() -> int:
@@ -57,7 +59,7 @@ class _Parser(argparse.ArgumentParser):
 
     def error(self, message: str) -> Any:
         print(f"rollcall: {message} (see {self.prog} --help)", file=sys.stderr)
-        raise SystemExit(BAD_INPUT)
+        raise SystemExit(ExitCode.BAD_INPUT)
 
 
 class _Version(argparse.Action):
@@ -69,7 +71,12 @@ class _Version(argparse.Action):
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = _Parser(prog="rollcall", description="A Kafka group coordinator cluster.")
+    parser = _Parser(
+        prog="rollcall",
+        description="A Kafka group coordinator cluster.",
+        epilog="exit codes:\n" + "\n".join(f"  {code}  {MEANINGS[code]}" for code in ExitCode),
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
     parser.add_argument("--version", action=_Version, nargs=0, help="print the version and exit")
     commands: argparse._SubParsersAction[argparse.ArgumentParser] = parser.add_subparsers(
         metavar="COMMAND", required=True, parser_class=_Parser
@@ -79,6 +86,15 @@ def _parser() -> argparse.ArgumentParser:
         "status", help="show the leaders, replicas and workers of a cluster"
     )
     status.add_argument("--json", action="store_true", help="print the status as JSON")
+    probe = status.add_mutually_exclusive_group()
+    probe.add_argument(
+        "--live", metavar="HOST:PORT", help="only ask whether this coordinator answers clients"
+    )
+    probe.add_argument(
+        "--ready",
+        metavar="HOST:PORT",
+        help="only ask whether this coordinator sees a leader for every partition",
+    )
     _add_which(status)
     status.set_defaults(run=_status)
     drain = commands.add_parser("drain", help="move all leaderships away from a coordinator")
@@ -155,6 +171,13 @@ def _add_up(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--detach", action="store_true", help="return when the cluster is READY")
     parser.add_argument(
+        "--hosts",
+        type=_count,
+        default=1,
+        metavar="N",
+        help="wait until N hosts have joined the Ray, before a cluster's first start",
+    )
+    parser.add_argument(
         "--accept-copies",
         action="store_true",
         help="accept node directories that are old copies; anything newer is lost",
@@ -177,6 +200,12 @@ def _port(text: str) -> int:
     return int(text)
 
 
+def _count(text: str) -> int:
+    if not text.isascii() or not text.isdigit() or not 0 < int(text) <= HOSTS_MAX:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number from 1 to {HOSTS_MAX}")
+    return int(text)
+
+
 def _up(args: argparse.Namespace) -> int:
     from actors.cli.discovery import default_data_dir
     from actors.cli.up import UpOptions, up
@@ -191,13 +220,19 @@ def _up(args: argparse.Namespace) -> int:
             address=args.address,
             detach=args.detach,
             accepts_copies=args.accept_copies,
+            hosts=args.hosts,
         )
     )
 
 
 def _status(args: argparse.Namespace) -> int:
+    address = args.live if args.ready is None else args.ready
+    if address is not None:
+        from actors.cli.probe import probe
+
+        return probe(address, is_ready=args.ready is not None)
     from actors.cli.discovery import find_cluster, read_status
-    from actors.deployment.status import as_text
+    from actors.deployment.status import as_text, exit_code
 
     found = find_cluster(args.data_dir, args.address)
     status = read_status(found)
@@ -207,7 +242,7 @@ def _status(args: argparse.Namespace) -> int:
             file=sys.stderr,
         )
     print(json.dumps(status) if args.json else as_text(status))
-    return 0
+    return exit_code(status)
 
 
 def _record(args: argparse.Namespace) -> int:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 from actors.cli import discovery
 from actors.cli.client import AdminClient, parse_bootstrap
 from actors.cli.tables import documents, table
-from actors.errors import BadInputError
+from actors.errors import BadInputError, ExitCode
 
 if TYPE_CHECKING:
     from argparse import ArgumentParser, Namespace
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from protocol.groups.facts import MemberEvent
 
-FAILED: Final = 1
+FAILED: Final = ExitCode.FAILURE
 
 
 def add_connection_flags(parser: ArgumentParser) -> None:

@@ -16,7 +16,7 @@ from actors.cluster import data_dir, processes, ray_node, registry
 from actors.cluster.listening_ports import choose_ports
 from actors.deployment import supervisor
 from actors.deployment.planning import PlanRequest, cluster_file, plan_cluster
-from actors.errors import BadInputError, FailureError
+from actors.errors import BadInputError, ExitCode, FailureError
 from actors.peers.tls import TlsError, check_certificates, tls_settings
 from failover.partition_kinds import title_of
 from protocol.config import ConfigError, read_server_configs
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from actors.deployment.controller import MovedLeadership
     from actors.deployment.planning import ClusterPlan
 
-FAILURE: Final = 1
+FAILURE: Final = ExitCode.FAILURE
 LOCAL: Final = "local"
 NO_TOKEN: Final = (
     "This Ray asks for no token: whoever reaches its ports can run programs on its hosts. "
@@ -46,7 +46,7 @@ STOP_S: Final = 40.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UpOptions:
-    """The options of ``rollcall up``."""
+    """The options of ``rollcall up``; a new cluster waits for that many ``hosts``."""
 
     config: Path | None
     settings: Sequence[str]
@@ -56,6 +56,7 @@ class UpOptions:
     address: str
     detach: bool
     accepts_copies: bool = False
+    hosts: int = 1
 
 
 def up(options: UpOptions) -> int:
@@ -70,6 +71,10 @@ def up(options: UpOptions) -> int:
         port=options.port,
     )
     before = data_dir.open_data_dir(request.data_dir)
+    if options.hosts > 1 and options.address == LOCAL:
+        raise BadInputError("--hosts needs --address: a cluster on its own Ray has one host.")
+    if before is not None and before.directories:
+        options = replace(options, hosts=1)  # it can start as soon as majorities are there
     _clear_directory(request.data_dir)
     data_dir.check_unlocked(request.data_dir)
     plan = _plan_here(options, request, before) if options.address == LOCAL else None
@@ -261,7 +266,7 @@ def _start(
     """
     node = ray_node.start(begun.node) if begun.node is not None else None
     from actors.deployment.actors import connected
-    from actors.deployment.hosts import Hosts, plan_on_hosts
+    from actors.deployment.hosts import Hosts, await_hosts, plan_on_hosts
     from actors.deployment.starting import create, refuse_second_cluster, scale_workers
 
     with (
@@ -272,6 +277,7 @@ def _start(
         if plan is None:
             if os.environ.get("RAY_AUTH_MODE") != "token":
                 supervisor.say(NO_TOKEN)
+            await_hosts(options.hosts)
             hosts = stack.enter_context(contextlib.closing(Hosts(str(request.data_dir))))
             plan = plan_on_hosts(request, hosts)
             hosts.save(plan.file)

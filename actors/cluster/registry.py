@@ -21,7 +21,7 @@ from actors.cluster import ray_node
 from actors.cluster.data_dir import write_whole
 from actors.cluster.processes import is_alive
 from actors.cluster.ray_node import RayNode
-from actors.errors import BadInputError, FailureError
+from actors.errors import BadInputError, FailureError, NoClusterError
 from actors.waiting import poll
 
 if TYPE_CHECKING:
@@ -144,7 +144,7 @@ def find(data_dir: Path | None, usual: Path) -> RegisteredCluster | None:
     if data_dir is not None:
         found = on(data_dir)
         if found is None:
-            raise FailureError(f"No cluster is running on {data_dir}.")
+            raise NoClusterError(f"No cluster is running on {data_dir}.")
         return found
     if (found := on(usual)) is not None:
         return found

@@ -21,7 +21,13 @@ from typing import TYPE_CHECKING, Any, Final
 from actors.cluster import ray_calls, ray_peers
 from actors.cluster.ray_calls import NOT_ANSWERED, NOT_CONNECTED, find
 from actors.cluster.ray_peers import CONTROLLER, Actors, coordinator_name, first_line
-from actors.errors import BadInputError, CommandError, FailureError
+from actors.errors import (
+    BadInputError,
+    CommandError,
+    FailureError,
+    NoClusterError,
+    NoRayError,
+)
 from actors.skip_hypothesis import skip_hypothesis
 from actors.telemetry.log_file import log_to_file
 
@@ -264,7 +270,7 @@ def connected(address: str) -> Iterator[str]:
         with _silent(), _own_signals():
             ray_calls.connect(address)
     except NOT_CONNECTED as error:
-        raise BadInputError(
+        raise NoRayError(
             f"No Ray answers at {address}. If it needs a token, set RAY_AUTH_MODE=token."
             if address != AUTO
             else "No Ray is running on this machine. Start one with `ray start --head`, "
@@ -277,7 +283,7 @@ def connected(address: str) -> Iterator[str]:
 
 
 def _must_listen(address: str) -> None:
-    """Raise BadInputError if nothing listens there: Ray would retry for minutes."""
+    """Raise NoRayError if nothing listens there: Ray would retry for minutes."""
     host, _, port = address.rpartition(":")
     host = host.removeprefix("[").removesuffix("]")
     if not host or not port.isdigit():
@@ -287,7 +293,7 @@ def _must_listen(address: str) -> None:
     try:
         socket.create_connection((host, int(port)), CONNECT_S).close()
     except (OSError, OverflowError):
-        raise BadInputError(f"No Ray answers at {address}.") from None
+        raise NoRayError(f"No Ray answers at {address}.") from None
 
 
 @contextlib.contextmanager
@@ -326,7 +332,7 @@ def status() -> dict[str, Any]:
 def _ask_controller(method: str, *arguments: object, wait_s: float = STOP_S) -> Any:
     controller = find(CONTROLLER)
     if controller is None:
-        raise FailureError(
+        raise NoClusterError(
             "No Rollcall cluster is running on this Ray. Start one with `rollcall up`."
         )
     try:

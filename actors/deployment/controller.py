@@ -18,7 +18,13 @@ from actors.clock import boot_ms
 from actors.cluster.ray_peers import UNREACHED, assignor_name, coordinator_name
 from actors.console.page import Console
 from actors.deployment.host_watch import HostWatch
-from actors.deployment.status import LEADER, cluster_status, partition_rows, problems
+from actors.deployment.status import (
+    LEADER,
+    SERVING,
+    cluster_status,
+    partition_rows,
+    problems,
+)
 from actors.tasks import Tasks
 from failover.control.healing import may_set_aside
 from failover.control.leadership_planner import (
@@ -70,8 +76,6 @@ KEEP_ALIVE: Final = {
 }
 """When a host vanishes, nothing ends its connections: the kernel asks it each second (1), and gives
 up after so many questions without an answer."""
-
-SERVING: Final = frozenset({"Running", "Draining"})
 
 
 class ActorCaller(Protocol):

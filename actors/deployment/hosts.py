@@ -19,6 +19,7 @@ from actors.deployment.planning import (
 )
 from actors.errors import BadInputError, CommandError, FailureError
 from actors.peers.tls import tls_settings
+from actors.waiting import poll
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -31,6 +32,27 @@ if TYPE_CHECKING:
 
 ANSWER_S: Final = 30.0
 """How long a host may take to start a process that looks at it."""
+
+
+HOSTS_S: Final = 300.0
+"""How long a new cluster waits for its hosts: machines that start together take minutes."""
+
+LOOK_S: Final = 1.0
+
+
+def await_hosts(wanted: int) -> None:
+    """Wait until the Ray cluster has that many hosts; raises FailureError if it has not in time."""
+    found = poll(
+        lambda: len(ray_calls.living_hosts()),
+        HOSTS_S,
+        is_done=lambda there: there >= wanted,
+        every_s=LOOK_S,
+    )
+    if found < wanted:
+        raise FailureError(
+            f"Only {found} of {wanted} hosts have joined this Ray in {HOSTS_S:g} s. Run "
+            "`ray start --address` on the others."
+        )
 
 
 class Hosts:

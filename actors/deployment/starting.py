@@ -22,7 +22,7 @@ from actors.cluster.ray_calls import (
 from actors.cluster.ray_peers import CONTROLLER, assignor_name, cause, coordinator_name
 from actors.deployment.actors import ControllerActor
 from actors.deployment.relocation import RayHosts, create_coordinator
-from actors.errors import BadInputError, FailureError
+from actors.errors import AlreadyRunningError, FailureError
 from actors.waiting import poll
 from actors.workers.assignor import AssignorWorker
 from protocol.config import Configs
@@ -56,9 +56,9 @@ class Operator(Protocol):
 
 
 def refuse_second_cluster() -> None:
-    """Raise BadInputError if a cluster runs on this Ray."""
+    """Raise AlreadyRunningError if a cluster runs on this Ray."""
     if find(CONTROLLER) is not None:
-        raise BadInputError(
+        raise AlreadyRunningError(
             "A Rollcall cluster is already running on this Ray. Stop it with `rollcall down` first."
         )
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from itertools import chain
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
+from actors.errors import ExitCode
 from failover.control.log_loss import lost_majority
 from failover.partition_kinds import CATALOG, GROUPS, PLACED, SHARE_STATE, kind_of, title_of
 from failover.partitions.status import FOREVER_MS, PartitionStatus
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     Row = dict[str, Any]
 
 LEADER = "Leader"
+SERVING: Final = frozenset({"Running", "Draining"})
 
 
 def cluster_status(
@@ -135,6 +137,18 @@ def _partition(spec: ClusterSpec, number: int, statuses: Mapping[int, Mapping[st
 def partition_rows(status: Mapping[str, Any]) -> list[Mapping[str, Any]]:
     """Return the rows of all partitions in a cluster's status: first the catalogue, then others."""
     return [status["catalog"], *status["partitions"], *status["share_state"]]
+
+
+def exit_code(status: Mapping[str, Any]) -> ExitCode:
+    """Return what ``rollcall status`` says by its exit code.
+
+    A coordinator that is drained is no fault; workers restart often, and nobody waits for one.
+    """
+    if any(row["leader"] is None for row in partition_rows(status)):
+        return ExitCode.NO_LEADER
+    is_missed = any(row["state"] not in SERVING for row in status["coordinators"])
+    problems = status["under_replicated"] or status["shortage"] or status.get("host_problems")
+    return ExitCode.DEGRADED if is_missed or problems else ExitCode.OK
 
 
 def as_text(status: Mapping[str, Any]) -> str:

@@ -16,7 +16,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Final, NoReturn
 
 from actors.cluster import processes, registry
-from actors.errors import BadInputError, CommandError, FailureError
+from actors.errors import CommandError, ExitCode, FailureError, error_with
 from actors.waiting import poll
 
 if TYPE_CHECKING:
@@ -32,7 +32,6 @@ LATE_SIGNAL_S: Final = 0.2
 GRACE_S: Final = 20.0
 """How long coordinators may take to transfer leaderships; without it they lose nothing."""
 
-FAILURE: Final = 1
 SENTENCE_BYTES_MAX: Final = 8_000
 
 
@@ -74,7 +73,7 @@ class Child:
 
 
 def _work(work: Callable[[], None], said: int, parent: int) -> NoReturn:
-    code, sentence = FAILURE, ""
+    code, sentence = int(ExitCode.FAILURE), ""
     try:
         os.setsid()
         processes.die_with_parent(signal.SIGKILL, parent)
@@ -134,11 +133,7 @@ def begin(
     if is_stopped:
         return None
     sentence = outcome.sentence or "The cluster could not be started: its process was killed."
-    raise (
-        BadInputError(sentence)
-        if outcome.code == BadInputError.exit_code
-        else FailureError(sentence)
-    )
+    raise error_with(outcome.code, sentence)
 
 
 def _undo(cluster: RegisteredCluster, before: RegisteredCluster | None) -> None:

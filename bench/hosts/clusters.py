@@ -53,7 +53,7 @@ class HostCluster:
             done = self.rollcall("status", "--json")
         except HostError:
             return {}
-        found: dict[str, Any] = json.loads(done.stdout) if done.returncode == 0 else {}
+        found: dict[str, Any] = json.loads(done.stdout or "{}")
         return found
 
     def hosts(self) -> list[str]:

@@ -10,6 +10,7 @@ import pytest
 from actors.cli.main import main
 from actors.cluster import registry
 from actors.cluster.data_dir import ClusterFile, save
+from actors.errors import ExitCode
 
 
 def refused(capsys: pytest.CaptureFixture[str], *words: str | Path) -> str:
@@ -132,6 +133,18 @@ def test_partitions_and_replicas_are_fixed_at_the_first_start(
     assert said in refused(capsys, *words, setting)
 
 
+@pytest.mark.parametrize("text", ["0", "-1", "1001", "three", ""])
+def test_a_wrong_number_of_hosts_is_refused(text: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert "is not a number from 1 to 1000" in refused(capsys, "up", f"--hosts={text}")
+
+
+def test_hosts_are_waited_for_on_a_ray_of_several_hosts_only(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    said = refused(capsys, "up", "--hosts", "3", "--data-dir", tmp_path)
+    assert "--hosts needs --address" in said
+
+
 @pytest.mark.parametrize("words", [("rise",), (), ("up", "--fast"), ("status", "--xml")])
 def test_an_unknown_word_is_refused(
     words: tuple[str, ...], capsys: pytest.CaptureFixture[str]
@@ -142,7 +155,7 @@ def test_an_unknown_word_is_refused(
 def test_a_directory_without_a_running_cluster_is_said(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert main(["status", "--data-dir", str(tmp_path)]) == 1
+    assert main(["status", "--data-dir", str(tmp_path)]) == ExitCode.NO_CLUSTER
     assert capsys.readouterr().err == f"rollcall: No cluster is running on {tmp_path}.\n"
 
 

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from actors.cluster import processes, ray_node
+from actors.errors import ExitCode
 from tests.actors.deployment.test_cluster import answers
 from tests.conftest import rollcall
 
@@ -52,14 +53,14 @@ def test_up_status_and_down_find_each_other_through_ray(ray_dir: Path, tmp_path:
     try:
         assert answers(bootstrap)
         by_directory = rollcall("status", "--json", "--data-dir", data)
-        assert by_directory.returncode == 0, by_directory.stderr
+        assert by_directory.returncode == ExitCode.DEGRADED, "there is one replica and not three"
         shown = rollcall("status", "--json", "--address", "auto", RAY_TMPDIR=str(ray_dir))
-        assert shown.returncode == 0, shown.stderr
+        assert shown.returncode == ExitCode.DEGRADED, shown.stderr
         status = json.loads(shown.stdout)
         assert status["bootstrap"] == bootstrap
         assert len(status["workers"]) == 2
         second = rollcall(*up[:-1], tmp_path / "other", *one, RAY_TMPDIR=str(ray_dir))
-        assert second.returncode == 2
+        assert second.returncode == ExitCode.ALREADY_RUNNING
         assert "A Rollcall cluster is already running on this Ray" in second.stderr
         assert answers(bootstrap), "the refused one has harmed nobody"
     finally:
@@ -67,7 +68,7 @@ def test_up_status_and_down_find_each_other_through_ray(ray_dir: Path, tmp_path:
     assert down.returncode == 0, down.stderr
     assert not answers(bootstrap)
     gone = rollcall("status", "--address", "auto", RAY_TMPDIR=str(ray_dir))
-    assert gone.returncode == 1
+    assert gone.returncode == ExitCode.NO_CLUSTER
     assert "No Rollcall cluster is running on this Ray" in gone.stderr
     again = rollcall(*up, RAY_TMPDIR=str(ray_dir), OTEL_SERVICE_NAME="of-this-shell")
     assert again.returncode == 0, again.stderr
@@ -77,7 +78,7 @@ def test_up_status_and_down_find_each_other_through_ray(ray_dir: Path, tmp_path:
 
 def test_no_ray_at_an_address_is_said_in_one_sentence(tmp_path: Path) -> None:
     done = rollcall("up", "--address", "127.0.0.1:1", "--port", "0", "--data-dir", tmp_path / "d")
-    assert done.returncode == 2
+    assert done.returncode == ExitCode.NO_CLUSTER
     assert done.stdout == ""
     assert done.stderr == "rollcall: No Ray answers at 127.0.0.1:1.\n"
 

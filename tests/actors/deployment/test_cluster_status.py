@@ -1,10 +1,14 @@
 """The status tells who leads, who stands by, and what there is too little of."""
 
+from collections.abc import Callable
 from dataclasses import asdict, replace
 from typing import Any
 
+import pytest
+
 from actors.cluster.spec import Address, ClusterSpec, on_one_host
-from actors.deployment.status import as_text, cluster_status, problems
+from actors.deployment.status import as_text, cluster_status, exit_code, problems
+from actors.errors import ExitCode
 from failover.partition_kinds import SHARE_STATE
 from failover.partitions.status import PartitionStatus
 
@@ -165,3 +169,33 @@ def test_nothing_is_said_while_somebody_leads() -> None:
     status = cluster_status(SPEC, [1, 1, 1], statuses, [])
     assert "majority" not in as_text(status)
     assert [row["leader"] for row in status["partitions"]] == [0, 0, 0]
+
+
+def well() -> dict[str, Any]:
+    """Return the status of a cluster of three that is all well."""
+    numbers = [-1, *range(3), *SHARE_STATE.numbers(3)]
+    leads = coordinator(*(partition(n, "Leader", (0, 1, 2)) for n in numbers))
+    stands_by = coordinator(*(partition(n, "Follower") for n in numbers))
+    return cluster_status(SPEC, [1, 2, 3], {0: leads, 1: stands_by, 2: stands_by}, [])
+
+
+@pytest.mark.parametrize(
+    ("change", "code"),
+    [
+        (lambda status: None, ExitCode.OK),
+        (lambda status: status["coordinators"][1].update(state="Draining"), ExitCode.OK),
+        (lambda status: status["coordinators"][1].update(state="Restarting"), ExitCode.DEGRADED),
+        (lambda status: status["under_replicated"].append(2), ExitCode.DEGRADED),
+        (lambda status: status.update(shortage="too few hosts"), ExitCode.DEGRADED),
+        (lambda status: status.update(host_problems=["no spare host"]), ExitCode.DEGRADED),
+        (lambda status: status["partitions"][2].update(leader=None), ExitCode.NO_LEADER),
+        (lambda status: status["share_state"][0].update(leader=None), ExitCode.NO_LEADER),
+        (lambda status: status["catalog"].update(leader=None), ExitCode.NO_LEADER),
+    ],
+)
+def test_the_exit_code_says_whether_all_is_well(
+    change: Callable[[dict[str, Any]], object], code: ExitCode
+) -> None:
+    status = well()
+    change(status)
+    assert exit_code(status) is code
