@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
     from uuid import UUID
 
+    from protocol.records import Record
     from storage.batch import RawRecord
 
 Placement = tuple[tuple[int, ...], ...]
@@ -57,16 +58,24 @@ def spread(name: str, partitions: int, nodes: int, replicas: int) -> Placement:
     )
 
 
-def topics(found: Mapping[str, tuple[UUID, int]], nodes: int, replicas: int) -> Iterator[RawRecord]:
+def topics(
+    found: Mapping[str, tuple[UUID, int]], nodes: int, replicas: int
+) -> Iterator[tuple[bytes, bytes]]:
     """Yield the records of topics, given as ids and numbers of partitions by name."""
     for name, (topic_id, partitions) in sorted(found.items()):
-        yield encode(topic_record(name, topic_id, spread(name, partitions, nodes, replicas)))
+        yield _row(topic_record(name, topic_id, spread(name, partitions, nodes, replicas)))
 
 
 def configs(
     resource_type: int, found: Mapping[str, Sequence[tuple[str, str]]]
-) -> Iterator[RawRecord]:
+) -> Iterator[tuple[bytes, bytes]]:
     """Yield the records of the dynamic configs of resources of a type, by name."""
     for resource, values in sorted(found.items()):
         for name, value in values:
-            yield encode(config_record((resource_type, resource), name, value))
+            yield _row(config_record((resource_type, resource), name, value))
+
+
+def _row(record: Record) -> tuple[bytes, bytes]:
+    key, value = encode(record)
+    assert value is not None, "it is no tombstone"
+    return key, value

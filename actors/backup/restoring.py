@@ -82,6 +82,8 @@ class Restoration:
 
     def _write_partition(self, log: RocksLog, number: int) -> None:
         row = self.manifest.file_of(number)
+        if not row.offset:
+            return
         log.write([BeginInstall(number, row.offset, row.epoch)], sync=False)
         for records in in_batches(self._records(number)):
             log.write([InstallSlice(number, records)], sync=False)

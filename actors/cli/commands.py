@@ -1,4 +1,4 @@
-"""The parsers of the administration commands, for ``actors.cli`` to register.
+"""The parsers of the administration commands and of backups, for ``actors.cli`` to register.
 
 Each command sets ``args.run`` to a function that takes the parsed arguments and returns the exit
 code, or raises ``CommandError``.
@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from actors.cli import backup as cli_backup
 from actors.cli import configs as cli_configs
+from actors.cli import exchange as cli_exchange
 from actors.cli import groups as cli_groups
 from actors.cli import members as cli_members
 from actors.cli import topics as cli_topics
@@ -19,6 +20,6 @@ if TYPE_CHECKING:
 
 
 def add_parsers(subparsers: _SubParsersAction[ArgumentParser]) -> None:
-    """Add ``groups``, ``members``, ``topics``, ``configs``, ``backup`` and ``restore``."""
-    for command in (cli_groups, cli_members, cli_topics, cli_configs, cli_backup):
+    """Add the commands of each module."""
+    for command in (cli_groups, cli_members, cli_topics, cli_configs, cli_backup, cli_exchange):
         command.add_parser(subparsers)

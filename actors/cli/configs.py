@@ -38,6 +38,8 @@ SET, DELETE = 0, 1
 STATIC: Final = frozenset({4, 5})
 """The sources that are not dynamic: the server's file and the default."""
 
+GROUP_SOURCE: Final = 8
+
 SOURCES: Final[Mapping[int, str]] = {
     1: "topic",
     2: "broker",
@@ -46,7 +48,7 @@ SOURCES: Final[Mapping[int, str]] = {
     5: "default",
     6: "broker logger",
     7: "client metrics",
-    8: "group",
+    GROUP_SOURCE: "group",
 }
 
 
@@ -98,6 +100,18 @@ def _describe(client: AdminClient, resource: Resource, name: str | None, args: N
     ]
     show(args, (args.entity_type.upper().removesuffix("S"), "NAME", "VALUE", "SOURCE"), rows)
     return 0
+
+
+def group_configs(client: AdminClient) -> dict[str, list[tuple[str, str]]]:
+    """Return the dynamic configs of groups, by group id."""
+    return {
+        group_id: [
+            (entry.name, entry.value or "")
+            for entry in _entries(client, Resource.GROUPS, group_id)
+            if entry.config_source == GROUP_SOURCE
+        ]
+        for group_id in _names(client, Resource.GROUPS)
+    }
 
 
 def _names(client: AdminClient, resource: Resource) -> list[str]:

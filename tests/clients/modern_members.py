@@ -1,4 +1,4 @@
-"""Members of share and streams groups that a test moves by itself, one heartbeat at a time.
+"""Members of modern groups that a test moves by itself, one heartbeat at a time.
 
 Their ids are given, so that a group looks the same on every server. What they send is of kio alone
 (:mod:`tests.clients.wire`).
@@ -14,7 +14,7 @@ from typing import Any
 from tests.clients import wire
 from tests.waiting import until
 
-SHARE_HEARTBEAT, STREAMS_HEARTBEAT = 76, 88
+CONSUMER_HEARTBEAT, SHARE_HEARTBEAT, STREAMS_HEARTBEAT = 68, 76, 88
 LEAVE = -1
 SETTLED_S = 60.0
 
@@ -78,6 +78,50 @@ class Member:
     def learn(self, answer: Any) -> None:
         """Note what was assigned."""
         raise NotImplementedError
+
+
+class ConsumerMember(Member):
+    """A static member of a consumer group that subscribes to one topic."""
+
+    api_key, version = CONSUMER_HEARTBEAT, 1
+
+    def __init__(self, bootstrap: str, group_id: str, member_id: str, topic: str) -> None:
+        super().__init__(bootstrap, group_id, member_id)
+        self._topic = topic
+
+    def describe(self) -> Any:
+        return wire.describe_consumer(self._bootstrap, self._group_id)
+
+    def heartbeat(self, m: Any, epoch: int) -> Any:
+        joining: Mapping[str, Any] = {}
+        if not epoch:
+            joining = {
+                "rebalance_timeout": timedelta(seconds=60),
+                "subscribed_topic_names": (self._topic,),
+                "topic_partitions": (),
+            }
+        return m.ConsumerGroupHeartbeatRequest(
+            group_id=self._group_id,
+            member_id=self.member_id,
+            member_epoch=epoch,
+            instance_id=f"static-{self.member_id}",
+            **{
+                "rebalance_timeout": timedelta(milliseconds=-1),
+                "subscribed_topic_names": None,
+                "subscribed_topic_regex": None,
+                "server_assignor": None,
+                "topic_partitions": None,
+                **joining,
+            },
+        )
+
+    def learn(self, answer: Any) -> None:
+        if answer.assignment is not None:
+            self.assigned = frozenset(
+                (str(topic.topic_id), index)
+                for topic in answer.assignment.topic_partitions
+                for index in topic.partitions
+            )
 
 
 class ShareMember(Member):

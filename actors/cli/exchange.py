@@ -1,0 +1,79 @@
+"""``rollcall import`` and ``rollcall export``: groups of a real Kafka to a backup, and back."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from actors.cli.client import AdminClient, parse_bootstrap
+from actors.cli.session import note
+from actors.errors import BadInputError
+
+if TYPE_CHECKING:
+    from argparse import ArgumentParser, Namespace, _SubParsersAction
+
+    from actors.backup.kafka_state import KafkaCluster
+    from actors.cli.client import Address
+
+PARTITIONS = "offsets.topic.num.partitions"
+REPLICAS = "offsets.topic.replication.factor"
+
+
+def add_parser(subparsers: _SubParsersAction[ArgumentParser]) -> None:
+    """Add ``rollcall import``."""
+    parser = subparsers.add_parser("import", help="make a backup of a real Kafka's groups")
+    source = parser.add_mutually_exclusive_group(required=True)
+    source.add_argument("--bootstrap-server", metavar="HOST:PORT", help="a running Kafka")
+    source.add_argument(
+        "--segments",
+        type=Path,
+        nargs="+",
+        metavar="DIR",
+        help="copies of the log directories (log.dirs) of its brokers",
+    )
+    parser.add_argument(
+        "--to", type=Path, required=True, metavar="DIR", help="the backup, a directory to create"
+    )
+    for flag, config, what in (
+        ("--partitions", PARTITIONS, "partitions of __consumer_offsets, and coordinators"),
+        ("--replication-factor", REPLICAS, "replicas of each partition"),
+    ):
+        parser.add_argument(flag, type=int, metavar="N", help=f"{what} (default: as {config})")
+    parser.set_defaults(run=_import)
+
+
+def _import(args: Namespace) -> int:
+    from actors.backup.kafka_state import write_import
+    from actors.cli.backup import show
+    from failover.partition_kinds import PARTITIONS_MAX
+    from protocol.config import Configs
+
+    defaults = Configs({})
+    partitions = defaults.integer(PARTITIONS) if args.partitions is None else args.partitions
+    factor = args.replication_factor
+    replicas = defaults.integer(REPLICAS) if factor is None else factor
+    if not 1 <= partitions <= PARTITIONS_MAX or replicas < 1:
+        raise BadInputError("--partitions and --replication-factor must be at least 1.")
+    target: Path = args.to.absolute()
+    if target.exists():
+        raise BadInputError(f"{target} already exists: choose another directory.")
+    show(write_import(_read(args), target, partitions, replicas), target)
+    return 0
+
+
+def _read(args: Namespace) -> KafkaCluster:
+    if args.segments is not None:
+        from actors.backup.kafka_directories import read_directories
+
+        return read_directories([path.absolute() for path in args.segments], note)
+    from actors.cli.kafka_logs import read_cluster
+
+    with AdminClient(_addresses(args)) as client:
+        return read_cluster(client)
+
+
+def _addresses(args: Namespace) -> list[Address]:
+    try:
+        return parse_bootstrap(args.bootstrap_server)
+    except ValueError as error:
+        raise BadInputError(str(error)) from None

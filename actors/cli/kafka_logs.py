@@ -1,0 +1,153 @@
+"""Reads the coordinators' logs of a running Kafka, and appends records to them."""
+
+from __future__ import annotations
+
+import io
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any, Final
+
+from actors.backup.kafka_state import STATES, KafkaCluster, KafkaPartition
+from actors.cli.client import ClientError, named
+from actors.cli.configs import group_configs
+from failover.partition_kinds import GROUPS
+from protocol.record_batches import BadBatchError, UnfinishedBatchError, read_batches
+from protocol.wire.errors import ErrorCode
+from protocol.wire.messages import (
+    FetchPartition,
+    FetchRequest,
+    FetchTopic,
+    ListOffsetsPartition,
+    ListOffsetsRequest,
+    ListOffsetsTopic,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from uuid import UUID
+
+    from actors.cli.client import AdminClient
+    from protocol.record_batches import LogBatch
+
+EARLIEST: Final = -2
+LATEST: Final = -1
+WAIT: Final = timedelta(seconds=5)
+FETCH_BYTES: Final = 8 << 20
+SILENT_MAX: Final = 5
+"""How many answers in a row may bring nothing before the end of a log."""
+
+
+class KafkaTopic:
+    """A topic of a running Kafka: its id and the addresses of its partitions' leaders."""
+
+    def __init__(self, name: str, found: Any, brokers: Mapping[int, tuple[str, int]]) -> None:
+        self.name = name
+        self.topic_id: UUID | None = found.topic_id
+        self._leaders = {row.partition_index: row.leader_id for row in found.partitions}
+        self._brokers = brokers
+
+    @property
+    def partitions(self) -> int:
+        """The number of partitions."""
+        return len(self._leaders)
+
+    def leader(self, index: int) -> tuple[str, int]:
+        """Return the address of a partition's leader."""
+        leader_id = self._leaders.get(index, -1)
+        if leader_id not in self._brokers:
+            raise ClientError(f"{self.name}-{index} has no leader")
+        return self._brokers[leader_id]
+
+
+def topics_of(client: AdminClient) -> tuple[str, dict[str, KafkaTopic]]:
+    """Return the cluster's id and its topics by name."""
+    found = client.metadata(None)
+    brokers = {row.node_id: (row.host, row.port) for row in found.brokers}
+    topics = {
+        row.name: KafkaTopic(row.name, row, brokers)
+        for row in found.topics
+        if row.error_code is ErrorCode.none
+    }
+    return found.cluster_id or "", topics
+
+
+def read_cluster(client: AdminClient) -> KafkaCluster:
+    """Read the coordinators' logs to their ends, the topics, and the groups' configs.
+
+    Raises CommandError.
+    """
+    cluster_id, topics = topics_of(client)
+    cluster = KafkaCluster(cluster_id=cluster_id)
+    for kind in STATES:
+        topic = topics.get(kind.topic or "")
+        if topic is not None:
+            cluster.partitions[kind] = [
+                _read_partition(client, topic, index, KafkaPartition(STATES[kind]()))
+                for index in range(topic.partitions)
+            ]
+    if GROUPS not in cluster.partitions:
+        raise ClientError(f"this Kafka has no {GROUPS.topic}: nothing was ever committed there.")
+    for name, topic in topics.items():
+        if topic.topic_id is not None:
+            cluster.topics[name] = (topic.topic_id, topic.partitions)
+    cluster.group_configs = group_configs(client)
+    return cluster
+
+
+def _read_partition(
+    client: AdminClient, topic: KafkaTopic, index: int, partition: KafkaPartition
+) -> KafkaPartition:
+    """Read a partition from its start to what its end was at first."""
+    at, end = (_offset(client, topic, index, timestamp) for timestamp in (EARLIEST, LATEST))
+    silent = 0
+    while at < end:
+        batches = _batches(client, topic, index, at)
+        silent = 0 if batches else silent + 1
+        if silent > SILENT_MAX:
+            raise ClientError(f"{topic.name}-{index} cannot be read beyond offset {at} of {end}.")
+        for batch in batches:
+            partition.add(batch)
+            at = batch.end_offset
+    return partition
+
+
+def _offset(client: AdminClient, topic: KafkaTopic, index: int, timestamp: int) -> int:
+    wanted = ListOffsetsPartition(partition_index=index, timestamp=timestamp)
+    request = ListOffsetsRequest(
+        replica_id=-1,
+        isolation_level=0,
+        topics=(ListOffsetsTopic(name=topic.name, partitions=(wanted,)),),
+        timeout=WAIT,
+    )
+    found = client.ask_at(topic.leader(index), request).topics[0].partitions[0]
+    _check(found.error_code, topic, index)
+    return int(found.offset)
+
+
+def _batches(client: AdminClient, topic: KafkaTopic, index: int, offset: int) -> list[LogBatch]:
+    """Return the whole batches of one answer that end after an offset."""
+    wanted = FetchPartition(partition=index, fetch_offset=offset, partition_max_bytes=FETCH_BYTES)
+    request = FetchRequest(
+        max_wait=WAIT,
+        min_bytes=1,
+        max_bytes=FETCH_BYTES,
+        topics=(FetchTopic(topic_id=topic.topic_id, partitions=(wanted,), topic=topic.name),),
+        forgotten_topics_data=(),
+    )
+    answer = client.ask_at(topic.leader(index), request)
+    _check(answer.error_code, topic, index)
+    found = answer.responses[0].partitions[0]
+    _check(found.error_code, topic, index)
+    batches = []
+    try:
+        for batch in read_batches(io.BytesIO(found.records or b"")):
+            batches.append(batch)
+    except UnfinishedBatchError:
+        pass  # an answer may end within a batch
+    except BadBatchError as error:
+        raise ClientError(f"{topic.name}-{index} at offset {offset}: {error}.") from error
+    return [batch for batch in batches if batch.end_offset > offset]
+
+
+def _check(code: int, topic: KafkaTopic, index: int) -> None:
+    if code != ErrorCode.none:
+        raise ClientError(f"{topic.name}-{index} cannot be used: {named(code)}")
