@@ -1,0 +1,1 @@
+"""What is in deploy/: checked against the schemas and tools of those who read it."""
