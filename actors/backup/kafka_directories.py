@@ -13,7 +13,7 @@ from collections import defaultdict
 from typing import TYPE_CHECKING, Final
 from uuid import UUID
 
-from actors.backup.kafka_state import STATES, KafkaCluster, KafkaPartition, newest
+from actors.backup.kafka_state import STATES, ImportedCluster, KafkaPartition, newest
 from actors.cluster.data_dir import new_cluster_id
 from actors.errors import BadInputError, FailureError
 from failover.partition_kinds import GROUPS
@@ -32,7 +32,7 @@ TOPIC_ID: Final = re.compile(r"^topic_id: *(\S{22})$", re.MULTILINE)
 META_PROPERTIES: Final = "meta.properties"
 
 
-def read_directories(directories: Sequence[Path], say: Callable[[str], None]) -> KafkaCluster:
+def read_directories(directories: Sequence[Path], say: Callable[[str], None]) -> ImportedCluster:
     """Read Kafka's log directories; ``say`` gets a sentence about what was left out.
 
     Raises CommandError.
@@ -43,8 +43,8 @@ def read_directories(directories: Sequence[Path], say: Callable[[str], None]) ->
         raise FailureError(f"{error.filename} cannot be read: {error.strerror}.") from error
 
 
-def _read(directories: Sequence[Path], say: Callable[[str], None]) -> KafkaCluster:
-    cluster = KafkaCluster(cluster_id=_cluster_id(directories))
+def _read(directories: Sequence[Path], say: Callable[[str], None]) -> ImportedCluster:
+    cluster = ImportedCluster(cluster_id=_cluster_id(directories))
     copies: dict[str, dict[int, list[Path]]] = defaultdict(lambda: defaultdict(list))
     ids: dict[str, UUID] = {}
     for directory in directories:

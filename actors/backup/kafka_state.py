@@ -154,7 +154,7 @@ class KafkaPartition:
 
 
 @dataclass(slots=True, kw_only=True)
-class KafkaCluster:
+class ImportedCluster:
     """What was read of a Kafka cluster.
 
     ``topics`` are ids and numbers of partitions by name; ``partitions`` are those of the logs that
@@ -167,7 +167,7 @@ class KafkaCluster:
     group_configs: dict[str, list[tuple[str, str]]] = field(default_factory=dict)
 
 
-def write_import(found: KafkaCluster, target: Path, partitions: int, replicas: int) -> Manifest:
+def write_import(found: ImportedCluster, target: Path, partitions: int, replicas: int) -> Manifest:
     """Write a backup of a Kafka cluster for a cluster of ours with so many partitions.
 
     Raises CommandError.
@@ -220,7 +220,7 @@ def place(kind: PartitionKind, key: bytes, partitions: int, unmoved: int | None)
 
 
 def _catalogue(
-    found: KafkaCluster, partitions: int, replicas: int
+    found: ImportedCluster, partitions: int, replicas: int
 ) -> Iterator[tuple[bytes, bytes]]:
     known = {
         name: (topic_id, partitions if name in OWN_LOGS else count)

@@ -12,7 +12,7 @@ from actors.errors import BadInputError
 if TYPE_CHECKING:
     from argparse import ArgumentParser, Namespace, _SubParsersAction
 
-    from actors.backup.kafka_state import KafkaCluster
+    from actors.backup.kafka_state import ImportedCluster
     from actors.cli.client import Address
 
 PARTITIONS = "offsets.topic.num.partitions"
@@ -61,7 +61,7 @@ def _import(args: Namespace) -> int:
     return 0
 
 
-def _read(args: Namespace) -> KafkaCluster:
+def _read(args: Namespace) -> ImportedCluster:
     if args.segments is not None:
         from actors.backup.kafka_directories import read_directories
 

@@ -6,7 +6,7 @@ import io
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Final
 
-from actors.backup.kafka_state import STATES, KafkaCluster, KafkaPartition
+from actors.backup.kafka_state import STATES, ImportedCluster, KafkaPartition
 from actors.cli.client import ClientError, named
 from actors.cli.configs import group_configs
 from failover.partition_kinds import GROUPS
@@ -70,13 +70,13 @@ def topics_of(client: AdminClient) -> tuple[str, dict[str, KafkaTopic]]:
     return found.cluster_id or "", topics
 
 
-def read_cluster(client: AdminClient) -> KafkaCluster:
+def read_cluster(client: AdminClient) -> ImportedCluster:
     """Read the coordinators' logs to their ends, the topics, and the groups' configs.
 
     Raises CommandError.
     """
     cluster_id, topics = topics_of(client)
-    cluster = KafkaCluster(cluster_id=cluster_id)
+    cluster = ImportedCluster(cluster_id=cluster_id)
     for kind in STATES:
         topic = topics.get(kind.topic or "")
         if topic is not None:

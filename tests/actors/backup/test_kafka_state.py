@@ -1,7 +1,7 @@
 """What the logs of a real Kafka add up to: as Kafka's own loader says, in any number of partitions.
 
 ``kafka-4.3.1`` are log directories that a Kafka 4.3.1 wrote for the groups of
-``tests/clients/groups_of_all_types.py``, with a committed and an aborted transaction.
+``tests/exchange/groups_of_all_types.py``, with a committed and an aborted transaction.
 """
 
 import shutil
@@ -19,7 +19,7 @@ from actors.backup.files import read_partition, verify
 from actors.backup.kafka_directories import read_directories
 from actors.backup.kafka_state import (
     GroupsState,
-    KafkaCluster,
+    ImportedCluster,
     KafkaPartition,
     ShareGroupsState,
     newest,
@@ -73,7 +73,7 @@ def said(_sentence: str) -> None:
 
 
 @pytest.fixture
-def cluster() -> KafkaCluster:
+def cluster() -> ImportedCluster:
     return read_directories([KAFKA], said)
 
 
@@ -101,7 +101,7 @@ def offsets_in(records: Iterable[Record]) -> dict[tuple[str, str, int], Any]:
 
 @pytest.mark.parametrize("partitions", [1, 3, 7])
 def test_the_groups_of_a_real_kafka_are_imported(
-    cluster: KafkaCluster, tmp_path: Path, partitions: int
+    cluster: ImportedCluster, tmp_path: Path, partitions: int
 ) -> None:
     manifest = write_import(cluster, tmp_path / "b", partitions, 3)
     assert manifest.cluster_id == "QUJDREVGR0hJSktMTU5PUA"
@@ -131,7 +131,7 @@ def test_the_groups_of_a_real_kafka_are_imported(
 
 @pytest.mark.parametrize("partitions", [1, 3])
 def test_the_share_state_of_a_real_kafka_is_imported(
-    cluster: KafkaCluster, tmp_path: Path, partitions: int
+    cluster: ImportedCluster, tmp_path: Path, partitions: int
 ) -> None:
     write_import(cluster, tmp_path / "b", partitions, 1)
     found = records_of(tmp_path / "b", SHARE_STATE.first, partitions)
@@ -140,7 +140,7 @@ def test_the_share_state_of_a_real_kafka_is_imported(
     assert sorted(keys, key=str) == [ShareSnapshotKey("a-share", topic_id, i) for i in range(4)]
 
 
-def test_topics_keep_their_ids_and_partitions(cluster: KafkaCluster, tmp_path: Path) -> None:
+def test_topics_keep_their_ids_and_partitions(cluster: ImportedCluster, tmp_path: Path) -> None:
     manifest = write_import(cluster, tmp_path / "b", 3, 2)
     found = {}
     for row in read_partition(tmp_path / "b", manifest.file_of(-1)):
@@ -156,7 +156,7 @@ def test_topics_keep_their_ids_and_partitions(cluster: KafkaCluster, tmp_path: P
     assert found["orders"] == (UUID("4dd03034-f6b2-47d8-8539-ab83c4cfcc54"), 4)
 
 
-def test_an_import_is_restored_and_served(cluster: KafkaCluster, tmp_path: Path) -> None:
+def test_an_import_is_restored_and_served(cluster: ImportedCluster, tmp_path: Path) -> None:
     async def test() -> None:
         write_import(cluster, tmp_path / "b", 3, 3)
         restoration = prepare(tmp_path / "b", None)
@@ -391,7 +391,7 @@ def test_every_record_goes_to_the_partition_of_its_group(
     rows = [committed(group_id, 1) for group_id in sorted(groups)]
     if rows:
         state.add(batch(0, *rows))
-    found = KafkaCluster(cluster_id="c", partitions={GROUPS: [KafkaPartition(state)]})
+    found = ImportedCluster(cluster_id="c", partitions={GROUPS: [KafkaPartition(state)]})
     target = tmp_path_factory.mktemp("import") / "b"
     write_import(found, target, partitions, 1)
     for index, own in enumerate(records_of(target, 0, partitions)):
@@ -405,7 +405,7 @@ def test_a_record_of_an_unknown_type_stays_in_its_partition(tmp_path: Path) -> N
     state = GroupsState()
     state.add(batch(0, newer))
     read = [KafkaPartition(GroupsState()), KafkaPartition(state)]
-    found = KafkaCluster(cluster_id="c", partitions={GROUPS: read})
+    found = ImportedCluster(cluster_id="c", partitions={GROUPS: read})
     manifest = write_import(found, tmp_path / "b", 2, 1)
     assert list(read_partition(tmp_path / "b", manifest.file_of(1))) == [newer]
     with pytest.raises(FailureError, match="keep the number of partitions"):

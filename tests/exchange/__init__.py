@@ -1,0 +1,1 @@
+"""Groups between Rollcall, its backups and a real Kafka."""
