@@ -12,7 +12,6 @@ from failover.routing import partition_for
 from failover.simulation.event_log import Violation
 from failover.simulation.kinds import is_modern
 from protocol.members.promises import Owners
-from protocol.records import GroupMetadataKey, encode_key
 from protocol.wire import messages as m
 from protocol.wire.embedded import TopicPartition, decode_assignment
 from protocol.wire.errors import ErrorCode
@@ -98,7 +97,7 @@ class ClientHistoryChecker:
 
     ``leader_since``, updated by the replicas' checker, has the true times at which each partition's
     leaders were elected; ``committed_epoch`` returns the epoch of a partition's last committed
-    record; ``deletions`` how often the record of a key was deleted.
+    record; ``deletions`` how often a group was deleted.
     """
 
     def __init__(self, world: World, values: Values) -> None:
@@ -109,7 +108,7 @@ class ClientHistoryChecker:
         self.modern: ModernChecker | None = None
         self.leader_since: dict[int, list[int]] = {}
         self.committed_epoch: Callable[[Process, int], int] = lambda _process, _number: 0
-        self.deletions: Callable[[Process, int, bytes], int] = lambda _process, _number, _key: 0
+        self.deletions: Callable[[Process, int, str], int] = lambda _process, _number, _group_id: 0
 
     def asked(self, process: Process, message: Entity) -> None:
         """Note a request that reached a node (see :class:`Watcher`)."""
@@ -152,7 +151,7 @@ class ClientHistoryChecker:
     def _group_now(self, process: Process, group_id: str) -> GroupHistory:
         """Return what is known of a group, whose generations start again when it was deleted."""
         number = partition_for(group_id, self._world.settings.partitions)
-        deletions = self.deletions(process, number, encode_key(GroupMetadataKey(group=group_id)))
+        deletions = self.deletions(process, number, group_id)
         group = self._group(group_id)
         if group.deletions != deletions:
             group.deletions, group.settled = deletions, -1

@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from failover.simulation.checkers.committed import CommittedLog
+from failover.simulation.checkers.committed import CommittedLogs
 from failover.simulation.checkers.rules import Rules
 from failover.simulation.checkers.voter_changes import VoterChanges
 from failover.simulation.event_log import Violation
@@ -71,7 +71,7 @@ class Replicated:
         self.upon_change: list[Callable[[Process], None]] = []
         self.upon_append: dict[int, Callable[[Process], None]] = {}
         self.rules = Rules()
-        self.committed: dict[int, CommittedLog] = {}
+        self.committed = CommittedLogs()
         self.voters = VoterChanges(self.committed, self.processes)
         self.first_written: dict[tuple[int, int, int], int] = {}
         self._watched: dict[int, tuple[int, tuple[tuple[Partition, SeenReplica], ...]]] = {}
@@ -98,7 +98,7 @@ class Replicated:
                             hook(process)
             elif isinstance(write, DropBefore | ApplyState):
                 self.note_commits(process)  # what was just committed may be dropped at once
-                if write.offset > self._log(write.partition).end_offset:
+                if write.offset > self.committed[write.partition].end_offset:
                     raise Violation(
                         f"node {process.node_id} applies or drops up to {write.offset}, which is"
                         " not committed",
@@ -116,7 +116,7 @@ class Replicated:
 
     def _may_wipe(self, process: Process, write: BeginInstall) -> None:
         """Check that a snapshot does not replace committed data that it lacks."""
-        committed = self._log(write.partition).batches
+        committed = self.committed[write.partition].batches
         for batch in process.log.batches(write.partition, write.offset):
             if committed.get(batch.base_offset) == batch:
                 raise Violation(
@@ -126,7 +126,7 @@ class Replicated:
                 )
 
     def _may_truncate(self, process: Process, write: TruncateFrom) -> None:
-        committed = self._log(write.partition)
+        committed = self.committed[write.partition]
         for batch in process.log.batches(write.partition, write.offset):
             if batch.base_offset < write.offset:
                 continue
@@ -241,7 +241,7 @@ class Replicated:
         truncated = self.rules.truncated.pop(process.node_id, ())
         for partition in process.partitions() if truncated else ():
             if partition.number in truncated:
-                committed = self._log(partition.number)
+                committed = self.committed[partition.number]
                 self.rules.has_its_voters(process, partition.replica, committed)
 
     def _watch(self, process: Process) -> tuple[tuple[Partition, SeenReplica], ...]:
@@ -306,7 +306,7 @@ class Replicated:
                 f"node {process.node_id} leads epoch {epoch} with {votes} votes of {len(voters)}",
                 f"partition {number}",
             )
-        last = self._log(number).last_before(epoch)
+        last = self.committed[number].last_before(epoch)
         if last is not None and process.log.stored(number).applied_offset < last.end_offset:
             own = _before(process.log, number, last.end_offset)
             if own != last:
@@ -325,7 +325,7 @@ class Replicated:
         are batches that a deposed leader with a full disk has not written yet.
         """
         number, replica = partition.number, partition.replica
-        committed, end = self._log(number), replica.high_watermark
+        committed, end = self.committed[number], replica.high_watermark
         subject = f"partition {number}"
         if replica.role is Role.LEADER:
             self._is_of_own_epoch(process, partition, end)
@@ -351,7 +351,7 @@ class Replicated:
         self, process: Process, partition: Partition, seen: SeenReplica, has_led: bool
     ) -> None:
         number, end = partition.number, partition.replica.high_watermark
-        committed, subject = self._log(number), f"partition {number}"
+        committed, subject = self.committed[number], f"partition {number}"
         log = self._log_up_to(process, number, end) if has_led else process.log
         for batch in log.batches(number, seen.checked):
             if batch.end_offset > end:
@@ -372,7 +372,7 @@ class Replicated:
             for batch in each.log.batches(number, seen.checked):
                 if batch.end_offset > end or not self._is_stored(number, seen.voters, batch):
                     break
-                self._log(number).add(batch, seen.epoch)
+                self.committed[number].add(batch, seen.epoch)
 
     def _log_up_to(self, process: Process, number: int, end: int) -> MemoryLog:
         """Return a leader's log, or a peer's if the leader's disk is too full for its commits."""
@@ -432,7 +432,7 @@ class Replicated:
         if (
             last is not None
             and last.leader_epoch != replica.epoch
-            and end > self._log(number).end_offset
+            and end > self.committed[number].end_offset
         ):
             raise Violation(
                 f"node {process.node_id} commits up to {end} in epoch {replica.epoch}, the last of"
@@ -443,13 +443,13 @@ class Replicated:
     def committed_epoch(self, process: Process, number: int) -> int:
         """Return the epoch of the last committed record, as far as a leader knows now."""
         self.note_commits(process)
-        last = self._log(number).last
+        last = self.committed[number].last
         return -1 if last is None else last.leader_epoch
 
-    def deletions(self, process: Process, number: int, key: bytes) -> int:
-        """Return how often the record of a key was deleted, as far as a leader knows now."""
+    def deletions(self, process: Process, number: int, group_id: str) -> int:
+        """Return how often a classic group was deleted, as far as a leader knows now."""
         self.note_commits(process)
-        return self._log(number).tombstones[key]
+        return self.committed[number].deletions[group_id]
 
     def _is_on_majority(
         self, process: Process, partition: Partition, seen: SeenReplica, end: int
@@ -477,12 +477,6 @@ class Replicated:
         """Return whether a condition holds for the disks of a majority of the voters."""
         disks = (self.processes[key.node_id].disks.get(key.directory_id) for key in voters)
         return sum(log is not None and holds(log) for log in disks) >= majority(len(voters))
-
-    def _log(self, number: int) -> CommittedLog:
-        committed = self.committed.get(number)
-        if committed is None:
-            committed = self.committed[number] = CommittedLog()
-        return committed
 
 
 _SENT: Final[Mapping[type, Callable[[Replicated, Process, int, Any], None]]] = {

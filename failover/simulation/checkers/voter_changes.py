@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from failover.simulation.checkers.committed import CommittedLog
 from failover.simulation.event_log import Violation
 from storage.control import voters_in
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from failover.simulation.checkers.committed import CommittedLogs
     from failover.simulation.nodes.process import Process
     from storage.batch import Batch
     from storage.log import SaveVoters
@@ -20,9 +20,7 @@ if TYPE_CHECKING:
 class VoterChanges:
     """Checks the records about voters; ``first`` are the initial voters of the partitions."""
 
-    def __init__(
-        self, committed: dict[int, CommittedLog], processes: Mapping[int, Process]
-    ) -> None:
+    def __init__(self, committed: CommittedLogs, processes: Mapping[int, Process]) -> None:
         self._committed = committed
         self._processes = processes
         self.first: Mapping[int, tuple[ReplicaKey, ...]] = {}
@@ -32,7 +30,7 @@ class VoterChanges:
 
         A new voter has everything that was committed before the leader's epoch: it counts at once.
         """
-        committed, wanted = self._log(number), voters_in(batch)
+        committed, wanted = self._committed[number], voters_in(batch)
         assert wanted is not None
         why = ""
         if batch.leader_epoch not in committed.epochs:
@@ -56,22 +54,19 @@ class VoterChanges:
     def may_save(self, process: Process, write: SaveVoters) -> None:
         """Check that voters saved permanently, also those in a snapshot, are committed."""
         number = write.partition
-        if write.voters not in (self.first.get(number), *self._log(number).voters_so_far):
+        if write.voters not in (self.first.get(number), *self._committed[number].voters_so_far):
             raise Violation(
                 f"node {process.node_id} saves voters that were never committed, as of"
                 f" {write.offset}",
                 f"partition {number}",
             )
 
-    def _log(self, number: int) -> CommittedLog:
-        return self._committed.setdefault(number, CommittedLog())
-
     def _voters(self, number: int) -> tuple[ReplicaKey, ...]:
-        return self._log(number).voters or self.first.get(number, ())
+        return self._committed[number].voters or self.first.get(number, ())
 
     def _is_behind(self, key: ReplicaKey, number: int, epoch: int) -> bool:
         """Return whether a replica that is no voter yet lacks commits from before an epoch."""
-        last = self._log(number).last_before(epoch)
+        last = self._committed[number].last_before(epoch)
         if last is None or key in self._voters(number):
             return False
         disk = self._processes[key.node_id].disks.get(key.directory_id)
