@@ -136,7 +136,7 @@ class Process:
         self.requests = RequestQueue()
         self._is_scheduled = False
         self._armed_true: int | None = None
-        self._paused_at = 0
+        self._paused_at = self._paused_local = 0
 
     def begin(
         self, identity: Identity, configs: Configs, rng: random.Random, clock: NodeClock
@@ -325,7 +325,7 @@ class Process:
             self.is_paused = True
             if freezes_clock:
                 self.clock.freeze(self.world.now)
-            self._paused_at = self.world.now
+            self._paused_at, self._paused_local = self.world.now, self.local_now()
             if duration_ms:
                 self.world.after(duration_ms, self.thaw, self.life)
 
@@ -335,12 +335,12 @@ class Process:
             return
         self.is_paused = self._is_scheduled = False
         self._armed_true = None
-        late_ms = self.world.now - self._paused_at - BEAT_MS
         frozen_ms = 0
         if self.clock.is_frozen:
             self.clock.go_on(self.world.now)
             frozen_ms = self.world.now - self._paused_at  # the wall clock kept running
         self._see_wall(frozen_ms)
+        late_ms = self.local_now() - self._paused_local - BEAT_MS
         if not frozen_ms and (
             late_ms >= STALL_MS
             and self.host is not None
