@@ -189,7 +189,7 @@ def _beat(ctx: Context, request: Request, message: StreamsGroupHeartbeatRequest,
     with_tasks = (
         message.member_epoch == JOIN_EPOCH
         or before.assigned != assigned
-        or _lacks(owned_tasks(group, message), assigned, is_late=is_late)
+        or _is_behind(owned_tasks(group, message), assigned, is_late=is_late)
     )
     endpoints = report_endpoints(
         ctx, runtime, group.members[member_id], message, has_changed=with_tasks
@@ -204,14 +204,15 @@ def _beat(ctx: Context, request: Request, message: StreamsGroupHeartbeatRequest,
     )
 
 
-def _lacks(
+def _is_behind(
     owned: set[Partition] | None, assigned: Mapping[Partition, int], *, is_late: bool
 ) -> bool:
-    """Whether a member that reports its tasks does not know of one: an answer was lost.
+    """Whether a member that reports its tasks does not know its assignment: an answer was lost.
 
-    A member at its epoch that reports none is told nothing, as Kafka's tests expect.
+    It lacks tasks, or has some that it must give up. A member at its epoch that reports none is
+    told nothing, as Kafka's tests expect.
     """
-    return owned is not None and bool(owned or is_late) and not assigned.keys() <= owned
+    return owned is not None and bool(owned or is_late) and assigned.keys() != owned
 
 
 def _begin_life(ctx: Context, runtime: ModernGroupRuntime, now: int) -> None:
