@@ -138,7 +138,7 @@ class CachedGroup:
                 first, first_before = int(self._starts[place]), int(starts[old])
                 self.owner[first : first + kept] = owner[first_before : first_before + kept]
                 owner[first_before : first_before + kept] = NOBODY
-        for member in np.unique(owner[owner != NOBODY]).tolist():
+        for member in np.flatnonzero(np.bincount(owner[owner != NOBODY])).tolist():
             self.has_target.discard(self.member_ids[member])  # had partitions that no longer exist
 
     def _take_members(

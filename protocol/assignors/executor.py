@@ -89,8 +89,9 @@ class Executor:
         if not task.answer_whole:
             fresh = [n for n, each in enumerate(ids) if each not in group.has_target]
             if len(fresh) < len(ids):
-                told = np.union1d(changed_members(spec, owner), np.array(fresh, np.int32))
-                told = told.astype(np.int32, copy=False)
+                is_told = np.zeros(len(ids), np.bool_)
+                is_told[changed_members(spec, owner)] = is_told[fresh] = True
+                told = np.flatnonzero(is_told).astype(np.int32)
         encoded = encode_targets(spec, owner, topic_ids, told)
         members = FlatTargets(
             [ids[n] for n in encoded.members.tolist()],

@@ -122,7 +122,7 @@ def _why_invalid(
     if len(holders) and (holders.min() < 0 or holders.max() >= members):
         return f"a task has no member, or one that is none of the {members}"
     rows = np.concatenate([np.arange(tasks), np.repeat(np.arange(tasks), np.diff(starts))])
-    held = rows * spec.process_count + spec.member_process[holders].astype(np.int64)
-    if len(np.unique(held)) < len(held):
+    held = np.sort(rows * spec.process_count + spec.member_process[holders].astype(np.int64))
+    if np.any(held[1:] == held[:-1]):
         return "a process has a task twice"
     return None
