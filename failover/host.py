@@ -194,6 +194,7 @@ class Host:
             for node_id in self.identity.nodes:
                 if node_id != self.identity.node_id:
                     self._show_clock(node_id, now)
+                    self._show_own_leadership(node_id)
 
     def jumped(self, moved_ms: int, wall_ms: int, now: int) -> None:
         """Take the reading of the wall clock after it moved by ``moved_ms`` against ``now``.
@@ -220,6 +221,13 @@ class Host:
         if wall_ms is not None:
             shows = ClockShows(CATALOG_PARTITION, 0, self.identity.node_id, wall_ms)
             self._state.effects.messages.setdefault(node_id, []).append(shows)
+
+    def _show_own_leadership(self, node_id: int) -> None:
+        """Tell another node again what this one leads: it may have no replica to hear of it."""
+        me = self.identity.node_id
+        rows = [row for row in self._state.leaders.told() if row.node_id == me]
+        if rows:
+            self._state.effects.messages.setdefault(node_id, []).extend(rows)
 
     def _clock_told(self, message: ClockShows, now: int) -> None:
         if self._time.told(message.node_id, message.wall_ms, now):

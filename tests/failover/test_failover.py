@@ -9,6 +9,7 @@ from protocol.groups.topics import Topics
 from protocol.wire.errors import ErrorCode
 from protocol.wire.messages import FindCoordinatorRequest
 from storage import snapshot, tail
+from storage.log import NOBODY
 from tests.failover.apis import asks
 from tests.failover.clusters import Cluster, Member
 
@@ -256,6 +257,18 @@ def test_a_leader_whose_link_broke_only_for_a_moment_is_named_at_once(cluster: C
     other.host.peer_up(leader.node_id, cluster.now)
     cluster.pump(other)
     assert other.replies[ticket].coordinators[0].node_id == leader.node_id
+
+
+def test_a_node_that_missed_an_election_is_told_who_leads_with_the_time(cluster: Cluster) -> None:
+    """A node without a replica of the partition hears of its leader by this message only."""
+    leader = cluster.leader()
+    other = next(each for each in cluster.members if each is not leader)
+    other.host._state.leaders._known.clear()
+    assert other.host.leader_of(0) == NOBODY
+    leader.host.clock_read(cluster.now, cluster.now)
+    told = leader.host._state.effects.messages[other.node_id]
+    other.host.receive_peer(leader.node_id, told, cluster.now)
+    assert other.host.leader_of(0) == leader.node_id
 
 
 def test_a_frozen_leader_that_thaws_lies_to_nobody(cluster: Cluster) -> None:
