@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import timedelta
+from typing import Any
 
 import pytest
 
@@ -11,28 +12,33 @@ from protocol.groups.timers import TimerKind
 from tests.protocol.groups.classic.classic_talk import ClassicTalk
 from tests.protocol.groups.consumer.consumer_talk import ConsumerTalk
 from tests.protocol.groups.conversation import GROUP
+from tests.protocol.groups.share.share_talk import ShareTalk
+from tests.protocol.groups.streams.streams_talk import StreamsTalk
 
+TALKS = {"consumer": ConsumerTalk, "share": ShareTalk, "streams": StreamsTalk}
 SESSION = "consumer.session.timeout.ms"
 INTERVAL = "consumer.assignment.interval.ms"
 
 
-def settled(talk: ConsumerTalk) -> None:
+def settled(talk: Any) -> None:
     talk.join("A")
     for _ in range(4):
         talk.beat("A")
 
 
+@pytest.mark.parametrize("group_type", TALKS)
 @pytest.mark.parametrize("beats_first", [0, 3])
 @pytest.mark.parametrize(
     ("before", "after"), [(60_000, 45_000), (60_000, 60_000), (45_000, 60_000)]
 )
 def test_a_member_is_silent_for_the_session_timeout_in_force_at_its_last_heartbeat(
-    before: int, after: int, beats_first: int
+    before: int, after: int, beats_first: int, group_type: str
 ) -> None:
-    talk = ConsumerTalk({"group.consumer.session.timeout.ms": "45000"})
-    talk.shard.group_configs = {GROUP: {SESSION: str(before)}}
+    session = f"{group_type}.session.timeout.ms"
+    talk: Any = TALKS[group_type]({f"group.{session}": "45000"})
+    talk.shard.group_configs = {GROUP: {session: str(before)}}
     settled(talk)
-    talk.shard.group_configs = {GROUP: {SESSION: str(after)}}
+    talk.shard.group_configs = {GROUP: {session: str(after)}}
     for _ in range(1 + beats_first):
         talk.advance(1_000)
         talk.beat("A")
@@ -56,19 +62,21 @@ def test_a_session_timeout_that_is_much_shorter_counts_from_the_next_heartbeat_o
     assert talk.now - last == 6_000
 
 
+@pytest.mark.parametrize("group_type", TALKS)
 @pytest.mark.parametrize("whose", ["broker", "group"])
-def test_a_shorter_assignment_interval_is_in_force_at_once(whose: str) -> None:
+def test_a_shorter_assignment_interval_is_in_force_at_once(whose: str, group_type: str) -> None:
     """KIP-1263: 15000 to 0 took effect after 15 seconds."""
-    talk = ConsumerTalk(in_place=False, is_prompt=True, interval_ms=15_000)
+    interval = f"{group_type}.assignment.interval.ms"
+    talk: Any = TALKS[group_type](is_prompt=True, interval_ms=15_000)
     settled(talk)
     talk.join("B")
     for _ in range(3):
         talk.beat("B")
     assert talk.group.assignment_epoch < talk.group.epoch
     if whose == "group":
-        talk.shard.group_configs = {GROUP: {INTERVAL: "0"}}
+        talk.shard.group_configs = {GROUP: {interval: "0"}}
     else:
-        talk.shard.configs = talk.shard.configs.with_overrides({f"group.{INTERVAL}": "0"})
+        talk.shard.configs = talk.shard.configs.with_overrides({f"group.{interval}": "0"})
     talk.advance(1)
     talk.work()
     assert talk.group.assignment_epoch == talk.group.epoch
