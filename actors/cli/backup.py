@@ -1,4 +1,4 @@
-"""``rollcall backup`` and ``rollcall restore``: a cluster's state to a directory, and back."""
+"""``rollcall backup``, ``restore`` and ``recover``: a cluster's state to a directory, and back."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 def add_parser(subparsers: _SubParsersAction[ArgumentParser]) -> None:
-    """Add ``rollcall backup`` and ``rollcall restore``."""
+    """Add ``rollcall backup``, ``restore`` and ``recover``."""
     backup = subparsers.add_parser("backup", help="copy the state of a running cluster")
     backup.add_argument("directory", type=Path, metavar="DIR", help="a directory to create")
     backup.add_argument(
@@ -47,7 +47,25 @@ def add_parser(subparsers: _SubParsersAction[ArgumentParser]) -> None:
         metavar="N",
         help="replicas of each partition (default: as in the backup)",
     )
+    restore.add_argument(
+        "--address",
+        metavar="auto|HOST:PORT",
+        help="restore on the hosts of this Ray (default: on this machine)",
+    )
     restore.set_defaults(run=_restore)
+    recover = subparsers.add_parser(
+        "recover", help="make a backup of what is left after a majority is lost"
+    )
+    recover.add_argument(
+        "directories", type=Path, nargs="+", metavar="DATA_DIR", help="what is left"
+    )
+    recover.add_argument(
+        "--to", type=Path, required=True, metavar="DIR", help="the backup, a directory to create"
+    )
+    recover.add_argument(
+        "--unsafe", action="store_true", help="required: acknowledged records may be missing"
+    )
+    recover.set_defaults(run=_recover)
 
 
 def _backup(args: Namespace) -> int:
@@ -72,14 +90,43 @@ def _backup(args: Namespace) -> int:
 
 
 def _restore(args: Namespace) -> int:
-    from actors.backup.restoring import prepare, restore_here
-
     if args.replication_factor is not None and args.replication_factor < 1:
         raise BadInputError("--replication-factor must be at least 1.")
     target: Path = (args.data_dir or discovery.default_data_dir()).absolute()
-    restoration = prepare(args.directory.absolute(), args.replication_factor)
-    restore_here(restoration, target)
-    print(f"{target} is restored: start the cluster with `rollcall up --data-dir {target}`")
+    backup: Path = args.directory.absolute()
+    command = f"rollcall up --data-dir {target}"
+    if args.address is None:
+        from actors.backup.restoring import prepare, restore_here
+
+        restore_here(prepare(backup, args.replication_factor), target)
+        print(f"{target} is restored: start the cluster with `{command}`")
+        return 0
+    from actors.backup.host_restoring import restore_on_ray
+    from actors.deployment.actors import connected
+
+    with connected(args.address) as address:
+        hosts = restore_on_ray(backup, target, args.replication_factor)
+    print(
+        f"{target} is restored on {', '.join(hosts)}: start the cluster with "
+        f"`{command} --address {address}`"
+    )
+    return 0
+
+
+def _recover(args: Namespace) -> int:
+    from actors.backup.recovering import REPORT, recover
+
+    if not args.unsafe:
+        raise BadInputError(
+            "What is left may lack records that were acknowledged. While a majority can come back, "
+            "bring it back; as a last resort, add --unsafe."
+        )
+    target: Path = args.to.absolute()
+    if target.exists():
+        raise BadInputError(f"{target} already exists: choose another directory.")
+    _, said = recover([path.absolute() for path in args.directories], target)
+    print("\n".join(said))
+    print(f"{target} is a backup, for `rollcall restore`; {REPORT} in it says the same")
     return 0
 
 

@@ -61,15 +61,7 @@ class StateCopies:
     def begin(self, log: Log, partition: int, high_watermark: int) -> CopyStart:
         """Begin to copy a partition at its high watermark; an earlier copy of it is dropped."""
         try:
-            snapshot = log.snapshot(partition)
-            offset, epoch = snapshot.offset, snapshot.epoch
-            behind: dict[bytes, bytes | None] = {}
-            for batch in log.batches(partition, offset):
-                if batch.end_offset > high_watermark:
-                    break
-                offset, epoch = batch.end_offset, batch.leader_epoch
-                if not batch.control:
-                    behind.update(batch.records)
+            offset, epoch, slices = state_before(log, partition, high_watermark)
         except LogError as error:
             return CopyStart(0, 0, 0, str(error))
         if offset < high_watermark:
@@ -79,7 +71,7 @@ class StateCopies:
         self._last_id += 1
         self._drop(partition)
         timer = self._loop.call_later(IDLE_S, self._drop, partition)
-        self._copies[partition] = _Copy(self._last_id, merged(snapshot.slices, behind), timer)
+        self._copies[partition] = _Copy(self._last_id, slices, timer)
         return CopyStart(self._last_id, offset, epoch)
 
     def read(self, partition: int, copy_id: int) -> CopySlice:
@@ -108,6 +100,26 @@ class StateCopies:
         copy = self._copies.pop(partition, None)
         if copy is not None:
             copy.timer.cancel()
+
+
+def state_before(
+    log: Log, partition: int, end: int
+) -> tuple[int, int, Iterator[tuple[RawRecord, ...]]]:
+    """Return a partition's state with the whole batches before ``end``, and its offset and epoch.
+
+    The offset is less than ``end`` if the log ends before. Raises
+    :class:`storage.log.LogError`, also while the slices are read.
+    """
+    snapshot = log.snapshot(partition)
+    offset, epoch = snapshot.offset, snapshot.epoch
+    behind: dict[bytes, bytes | None] = {}
+    for batch in log.batches(partition, offset):
+        if batch.end_offset > end:
+            break
+        offset, epoch = batch.end_offset, batch.leader_epoch
+        if not batch.control:
+            behind.update(batch.records)
+    return offset, epoch, merged(snapshot.slices, behind)
 
 
 def merged(
