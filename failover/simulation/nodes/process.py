@@ -220,10 +220,10 @@ class Process:
         self.is_loading = not self.host.load_slice(LOAD_SLICE_RECORDS)
 
     def _survives(self, action: Callable[..., Any], *arguments: Any) -> bool:
-        """Run something that may read the disk; the process ends when the disk cannot be read."""
+        """Run something between turns; the process ends if it was to, or cannot read its disk."""
         try:
             action(*arguments)
-        except LogError as error:
+        except (Killed, LogError) as error:
             self.world.tell("", f"node {self.node_id} ends: {error}")
             self.kill(self.log.unsynced // 2, 1)
             self.died_mid_turn(self.node_id)
