@@ -38,6 +38,10 @@ def environment(container: dict[str, Any]) -> dict[str, str]:
     return {one["name"]: one.get("value", "") for one in container["env"]}
 
 
+def ports_of(container: dict[str, Any]) -> dict[str, int]:
+    return {port["name"]: port["containerPort"] for port in container["ports"]}
+
+
 def errors(ray: dict[str, Any]) -> list[str]:
     validator = jsonschema.Draft202012Validator(json.loads(SCHEMA.read_text()))
     return [f"{error.json_path}: {error.message}" for error in validator.iter_errors(ray)]
@@ -85,9 +89,9 @@ def test_the_configuration_is_valid_and_its_ports_are_those_of_the_containers(
     (address,) = listener_addresses(found.configs, 0, "10.0.0.1", 0)
     assert (address.bind_host, address.advertised_host) == ("10.0.0.1", "10.0.0.1")
     wanted = {"kafka": address.bind_port, "replicas": replica_port(found.configs, 0, 0)}
-    for container in containers(ray):
-        ports = {port["name"]: port["containerPort"] for port in container["ports"]}
-        assert ports == wanted
+    head, *others = containers(ray)
+    assert ports_of(head) == {"gcs-server": 6379, **wanted}
+    assert all(ports_of(other) == wanted for other in others)
     (service,) = manifests("Service")
     assert [port["port"] for port in service["spec"]["ports"]] == [wanted["kafka"]]
     assert missing([f"10.0.0.{number}" for number in range(HOSTS)], HOSTS) == ""
