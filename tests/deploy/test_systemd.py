@@ -7,6 +7,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from ray.scripts.scripts import start as ray_start
 
 from actors.cli.main import _parser
 from actors.errors import ExitCode
@@ -84,6 +85,10 @@ def test_the_commands_are_those_of_rollcall_and_their_variables_are_set(unit: Pa
         assert program.startswith(PROGRAMS)
         if program == f"{PROGRAMS}rollcall":
             _parser().parse_args(arguments)  # exits if one is unknown
+        else:
+            options = {word.split("=")[0] for word in arguments[1:]}
+            known = {option for parameter in ray_start.params for option in parameter.opts}
+            assert (arguments[0], options - known) == ("start", set())
 
 
 @pytest.mark.parametrize("unit", UNITS, ids=lambda unit: unit.name)
