@@ -62,7 +62,7 @@ def run(
         clients = ClusterClient(addresses_in(cluster.bootstrap))
         rehearsal = Rehearsal(drill.drill(members), clients)
         stage = HostStage(network, cluster, hosts, spares, rehearsal)
-        stage.wait_until_well()
+        stage.find_homes()
         return rehearsal.play(lambda _crowd: drill.carry_out(stage))
 
 

@@ -55,6 +55,8 @@ class HostStage:
         self.hosts = list(hosts)
         self.spares = list(spares)
         self.rehearsal = rehearsal
+        self.homes: list[str] = []
+        """The addresses of the hosts where the coordinators belong, by node id."""
         self._console = cluster.ready["console"]
         self._unreached: set[str] = set()
 
@@ -100,8 +102,28 @@ class HostStage:
         return (
             status is not None
             and holds(status, Condition.REPLICATED)
-            and hosts_in(status) == [host.ip for host in self.hosts]
+            and hosts_in(status) == self.homes
         )
+
+    def find_homes(self) -> None:
+        """Wait until the coordinators run, with all replicas in sync: they belong where they are.
+
+        Each of the cluster's hosts must have one of them.
+        """
+        found: dict[str, Any] = {}
+
+        def look() -> bool:
+            found.update(self.status() or {})
+            return bool(found) and holds(found, Condition.REPLICATED)
+
+        self.clients.wait(look, WELL_MS_MAX, "replicated")
+        self.homes = hosts_in(found)
+        if idle := {host.ip for host in self.hosts} - {*self.homes}:
+            raise DrillError(f"There is no coordinator on {', '.join(sorted(idle))}.")
+
+    def replace_home(self, lost: NamespaceHost, spare: NamespaceHost) -> None:
+        """Expect the coordinators of a lost host on a spare one."""
+        self.homes = [spare.ip if home == lost.ip else home for home in self.homes]
 
     def wait_until_well(self) -> None:
         """Wait for that."""
@@ -228,7 +250,7 @@ class HostStage:
         return {self.clients.coordinator(group_id)[0] for group_id in self.rehearsal.group_ids}
 
     def _directory(self, host: NamespaceHost) -> Path:
-        return host.disk / DATA.name / f"node-{self.hosts.index(host)}"
+        return host.disk / DATA.name / f"node-{self.homes.index(host.ip)}"
 
     def _after(
         self,

@@ -80,7 +80,7 @@ def _lose_host_for_good(stage: HostStage) -> None:
     stage.start_spares()
     stage.vanish(lost)
     stage.wait_until_left(lost)
-    stage.hosts[stage.hosts.index(lost)] = spare
+    stage.replace_home(lost, spare)
     stage.wait_until_well()
     stage.come_back(lost)
     stage.pause(AWAY_S)

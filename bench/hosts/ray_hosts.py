@@ -56,10 +56,11 @@ class RayOnHosts:
     def start(self, hosts: Sequence[NamespaceHost], *options: str) -> None:
         """Start Ray on hosts, first on the head if it is one of them; ``options`` are Ray's."""
         if self.head in hosts:
-            _ended(self.begin(self.head, *options))
-        others = [self.begin(host, *options) for host in hosts if host is not self.head]
-        for running in others:
-            _ended(running)
+            _end(self.begin(self.head, *options), f"`ray start` on {self.head.name}")
+        others = [host for host in hosts if host is not self.head]
+        begun = [self.begin(host, *options) for host in others]
+        for host, running in zip(others, begun, strict=True):
+            _end(running, f"`ray start` on {host.name}")
 
     def begin(self, host: NamespaceHost, *options: str) -> Running:
         """Begin to start Ray on a host."""
@@ -73,14 +74,16 @@ class RayOnHosts:
 
     def stop(self, host: NamespaceHost) -> None:
         """Stop Ray on a host; it sees no processes of other hosts."""
-        _ended(host.popen("ray", "stop", "--grace-period=5", env=self.environment))
+        running = host.popen("ray", "stop", "--grace-period=5", env=self.environment)
+        _end(running, f"`ray stop` on {host.name}")
 
 
-def _ended(running: Running) -> None:
-    """Wait for a command that must not fail."""
+def _end(running: Running, what: str) -> None:
+    """Wait for the end of a command that must not fail."""
     try:
         code = running.process.wait(START_S)
     except subprocess.TimeoutExpired:
         code = None
     if code != 0:
-        raise HostError(f"a command of Ray failed: {running.said()}{running.stderr.read_text()}")
+        said = f"{running.said()}{running.stderr.read_text()}".strip().splitlines()
+        raise HostError(f"{what} failed: {''.join(said[-1:])}")

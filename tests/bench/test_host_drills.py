@@ -168,6 +168,8 @@ class NotingStage(HostStage):
         cluster = NotingCluster(hosts[0], [*hosts, *spares])
         rehearsal = NotingRehearsal(row.drill(), NotingClients([*hosts, *spares]))
         super().__init__(NotingNetwork(everybody), cluster, hosts, spares, rehearsal)
+        self.places = [host.ip for host in hosts]
+        self.find_homes()
 
     def __getattribute__(self, name):
         if name in vars(HostStage):
@@ -178,14 +180,18 @@ class NotingStage(HostStage):
         assert 0 < seconds <= 60
 
     def status(self):
+        by_ip = {host.ip: host for host in self.network}
+        for node_id, ip in enumerate(self.places):
+            if not by_ip[ip].has_ray and self.spares and self.spares[0].has_ray:
+                self.places[node_id] = self.spares[0].ip
         rows = [
             {
                 "node_id": node_id,
-                "ray_host": host.ip,
+                "ray_host": ip,
                 "pid": 1,
-                "state": "Running" if host.has_ray and host.is_reached else "Restarting",
+                "state": "Running" if by_ip[ip].has_ray and by_ip[ip].is_reached else "Restarting",
             }
-            for node_id, host in enumerate(self.hosts)
+            for node_id, ip in enumerate(self.places)
         ]
         led = {"partition": 0, "leader": 0}
         groups = [{"partition": 1, "leader": None}] if self.problem else [led]
