@@ -19,6 +19,9 @@ CONNECTIONS_PER_NODE: Final = 32
 """Connections to each node."""
 RECONNECT_BACKOFF_S: Final = 1.0
 """Kafka's ``reconnect.backoff.max.ms``."""
+SILENT_BACKOFF_S: Final = 10.0
+"""Kafka's ``socket.connection.setup.timeout.ms``: how long a client that closed the connection to a
+silent node tries to open another one, while it asks other nodes."""
 
 Address = tuple[str, int]
 
@@ -60,6 +63,10 @@ class LookupConnections(Generic[C]):
     def broke(self, address: Address) -> None:
         """Avoid a node for a while: a connection to it has broken or failed to open."""
         self._backoff_until[address] = time.monotonic() + RECONNECT_BACKOFF_S
+
+    def did_not_answer(self, address: Address) -> None:
+        """Avoid a node for longer: a request to it has timed out."""
+        self._backoff_until[address] = time.monotonic() + SILENT_BACKOFF_S
 
 
 def _owed(connection: LookupConnection) -> int:

@@ -103,9 +103,15 @@ class CoordinatorLookups:
             bootstrap, lambda address: _LookupStream(address, self._broke)
         )
 
-    def ask(self, driver: MemberDriver, request: Outgoing) -> None:
-        """Send ``request`` for ``driver``, which gets the answer."""
-        self._connections.next().ask(driver, request)
+    def ask(self, driver: MemberDriver, request: Outgoing) -> Address:
+        """Send ``request`` for ``driver``, which gets the answer; return who was asked."""
+        connection = self._connections.next()
+        connection.ask(driver, request)
+        return connection.address
+
+    def did_not_answer(self, address: Address) -> None:
+        """Ask others for a while."""
+        self._connections.did_not_answer(address)
 
     def close(self) -> None:
         """Close the connections."""
@@ -161,6 +167,7 @@ class MemberDriver:
         self._commit_at = 0
         self._stream: Stream | None = None
         self._request: Outgoing | None = None
+        self._asked: Address | None = None
         self._timer: asyncio.TimerHandle | None = None
         self._ended = False
 
@@ -189,9 +196,11 @@ class MemberDriver:
     def _send(self, request: Outgoing) -> None:
         if self._request is not None:  # given up: its answer must not be taken for this one's
             self.close()
+            if self._request.to is None and self._asked is not None:
+                self._lookups.did_not_answer(self._asked)
         self._request = request
         if request.to is None:
-            self._lookups.ask(self, request)
+            self._asked = self._lookups.ask(self, request)
             return
         address = request.to.host, request.to.port
         if self._stream is not None and self._stream.address != address:
