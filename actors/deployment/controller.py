@@ -191,13 +191,13 @@ class Controller:
                 continue
             failures = 0
             _keep_alive(writer.get_extra_info("socket"))
-            if not node.is_up or not node.pid:
-                self._tasks.spawn(self._learn_process(node))
+            learning = self._tasks.spawn(self._learn_process(node))
             try:
                 await reader.read(1)
             except OSError:
                 pass
             finally:
+                learning.cancel()
                 writer.close()
                 silent_from_ms = boot_ms()
 
@@ -219,13 +219,19 @@ class Controller:
             await asyncio.sleep(RETRY_S_MAX)
 
     async def _learn_process(self, node: _WatchedNode) -> None:
-        """Ask a coordinator for its process id, if it announced itself while we were away."""
-        try:
-            status = await self._ask_status(node.node_id)
-        except UNREACHED:
-            return
-        if status["state"] in SERVING:
-            self.announce(node.node_id, status["pid"])
+        """Ask a coordinator for its process id while it is not known to be up.
+
+        It announced itself while we were away, or was cut off and does not announce itself again.
+        Its first answers may be late: a connection of Ray's may take seconds to notice that the
+        network is whole again.
+        """
+        while not node.is_up or not node.pid:
+            with suppress(*UNREACHED):
+                status = await self._ask_status(node.node_id)
+                if status["state"] in SERVING:
+                    self.announce(node.node_id, status["pid"])
+                    return
+            await asyncio.sleep(RETRY_S_MAX)
 
     async def _tell(self, node_id: int, method: str, *arguments: object) -> Any:
         """Call a coordinator; None if it was not reached."""

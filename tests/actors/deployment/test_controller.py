@@ -122,3 +122,47 @@ def test_a_cluster_that_starts_is_ready_when_preferred_nodes_lead(
         assert cluster.leaders == home
 
     asyncio.run(test())
+
+
+class Silent(Cluster):
+    """Coordinators whose first answers do not arrive: the network has just been mended."""
+
+    def __init__(self, statuses: Mapping[int, dict[str, Any]], lost: int) -> None:
+        super().__init__(statuses)
+        self.lost = lost
+
+    async def ask(self, name: str, method: str, *arguments: object, wait_s: float = 0) -> Any:
+        if method == "status" and name == "coordinator-0" and self.lost:
+            self.lost -= 1
+            raise TimeoutError
+        return await super().ask(name, method, *arguments, wait_s=wait_s)
+
+
+def test_a_coordinator_that_was_cut_off_is_asked_until_it_answers() -> None:
+    """It runs on as before, and has no reason to announce itself again."""
+
+    async def test() -> None:
+        def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            connections.append(writer)
+
+        connections: list[asyncio.StreamWriter] = []
+        server = await asyncio.start_server(answer, "127.0.0.1", 0)
+        port = server.sockets[0].getsockname()[1]
+        spec = replace(SPEC, places=on_one_host("127.0.0.1", [port, 1, 1]))
+        controller = Controller(spec, Silent({0: status([])}, lost=2))
+        node = controller._nodes[0]
+        node.pid, node.is_up = 1, False
+        watching = asyncio.create_task(controller._watch(node))
+
+        async def is_up() -> bool:
+            return node.is_up
+
+        await until_async(is_up, WITHIN_S, "it is known to be up")
+        assert len(connections) == 1
+        watching.cancel()
+        await asyncio.gather(watching, return_exceptions=True)
+        await controller.stop()
+        connections[0].close()
+        server.close()
+
+    asyncio.run(test())
