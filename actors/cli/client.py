@@ -30,6 +30,9 @@ if TYPE_CHECKING:
 Address = tuple[str, int]
 
 CLIENT_ID: Final = "rollcall-admin"
+GROUP_KEY, SHARE_KEY = 0, 2
+"""What a key of FindCoordinator is: a group, or ``group:topic:partition`` of share state."""
+
 TIMEOUT_S: Final = 15.0
 BACKOFF_S: Final = 0.1
 
@@ -58,10 +61,10 @@ class UnreachableError(ClientError):
 class AdminConnection:
     """One connection to one broker; its errors are :class:`ClientError`."""
 
-    def __init__(self, address: Address, timeout_s: float) -> None:
+    def __init__(self, address: Address, timeout_s: float, client_id: str) -> None:
         self._address = address
         try:
-            self._connection = BlockingConnection(address, timeout_s, CLIENT_ID)
+            self._connection = BlockingConnection(address, timeout_s, client_id)
         except OSError as error:
             raise UnreachableError(f"{shown(address)} cannot be reached: {error}") from None
 
@@ -87,8 +90,14 @@ class AdminConnection:
 class AdminClient:
     """Sends requests to a cluster; ``bootstrap`` are some of its brokers."""
 
-    def __init__(self, bootstrap: Sequence[Address], timeout_s: float = TIMEOUT_S) -> None:
+    def __init__(
+        self,
+        bootstrap: Sequence[Address],
+        timeout_s: float = TIMEOUT_S,
+        client_id: str = CLIENT_ID,
+    ) -> None:
         self._bootstrap = bootstrap
+        self._client_id = client_id
         self._timeout_s = timeout_s
         self._connections: dict[Address, AdminConnection] = {}
 
@@ -119,7 +128,9 @@ class AdminClient:
         """Send a request to one broker; a failed connection is reopened on the next request."""
         connection = self._connections.get(address)
         if connection is None:
-            connection = self._connections[address] = AdminConnection(address, self._timeout_s)
+            connection = self._connections[address] = AdminConnection(
+                address, self._timeout_s, self._client_id
+            )
         try:
             return connection.ask(message)
         except ClientError:
@@ -143,10 +154,12 @@ class AdminClient:
         """Return the address of every broker by its node id."""
         return {each.node_id: (each.host, each.port) for each in self.metadata().brokers}
 
-    def coordinator(self, group_id: str) -> tuple[int, Address]:
+    def coordinator(self, group_id: str, key_type: int = GROUP_KEY) -> tuple[int, Address]:
         """Find the group's coordinator; waits while it is starting."""
         found = self._until_settled(
-            lambda: self.ask(FindCoordinatorRequest(coordinator_keys=(group_id,))),
+            lambda: self.ask(
+                FindCoordinatorRequest(key_type=key_type, coordinator_keys=(group_id,))
+            ),
             lambda answer: [answer.coordinators[0].error_code],
         ).coordinators[0]
         if found.error_code is not ErrorCode.none:

@@ -20,7 +20,7 @@ REPLICAS = "offsets.topic.replication.factor"
 
 
 def add_parser(subparsers: _SubParsersAction[ArgumentParser]) -> None:
-    """Add ``rollcall import``."""
+    """Add ``rollcall import`` and ``rollcall export``."""
     parser = subparsers.add_parser("import", help="make a backup of a real Kafka's groups")
     source = parser.add_mutually_exclusive_group(required=True)
     source.add_argument("--bootstrap-server", metavar="HOST:PORT", help="a running Kafka")
@@ -40,6 +40,20 @@ def add_parser(subparsers: _SubParsersAction[ArgumentParser]) -> None:
     ):
         parser.add_argument(flag, type=int, metavar="N", help=f"{what} (default: as {config})")
     parser.set_defaults(run=_import)
+    export = subparsers.add_parser("export", help="write groups of a backup to a real Kafka")
+    export.add_argument("directory", type=Path, metavar="BACKUP", help="the backup")
+    export.add_argument(
+        "--bootstrap-server", required=True, metavar="HOST:PORT", help="a running Kafka"
+    )
+    export.add_argument(
+        "--group", action="append", default=[], metavar="ID", help="only this group; repeatable"
+    )
+    export.add_argument(
+        "--offsets-only",
+        action="store_true",
+        help="commit the offsets as a client does, without members; nothing is restarted",
+    )
+    export.set_defaults(run=_export)
 
 
 def _import(args: Namespace) -> int:
@@ -70,6 +84,23 @@ def _read(args: Namespace) -> ImportedCluster:
 
     with AdminClient(_addresses(args)) as client:
         return read_cluster(client)
+
+
+def _export(args: Namespace) -> int:
+    from actors.backup.files import verify
+    from actors.backup.selection import select
+    from actors.cli.export import commit_all, write_all
+    from actors.cli.kafka_logs import ADMIN_CLIENT_ID
+
+    addresses = _addresses(args)
+    backup: Path = args.directory.absolute()
+    chosen = select(backup, verify(backup), args.group)
+    with AdminClient(addresses, client_id=ADMIN_CLIENT_ID) as client:
+        if args.offsets_only:
+            commit_all(client, chosen)
+        else:
+            write_all(client, chosen)
+    return 0
 
 
 def _addresses(args: Namespace) -> list[Address]:

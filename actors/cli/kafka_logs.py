@@ -3,33 +3,39 @@
 from __future__ import annotations
 
 import io
+import time
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Final
 
+from actors.backup.files import in_batches
 from actors.backup.kafka_state import STATES, ImportedCluster, KafkaPartition
+from actors.cli import admin
 from actors.cli.client import ClientError, named
 from actors.cli.configs import group_configs
 from failover.partition_kinds import GROUPS
-from protocol.record_batches import BadBatchError, UnfinishedBatchError, read_batches
+from protocol.record_batches import BadBatchError, UnfinishedBatchError, encode, read_batches
 from protocol.wire.errors import ErrorCode
 from protocol.wire.messages import (
     FetchPartition,
     FetchRequest,
     FetchTopic,
-    ListOffsetsPartition,
-    ListOffsetsRequest,
-    ListOffsetsTopic,
+    PartitionProduceData,
+    ProduceRequest,
+    TopicProduceData,
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
     from uuid import UUID
 
     from actors.cli.client import AdminClient
     from protocol.record_batches import LogBatch
+    from storage.batch import RawRecord
 
-EARLIEST: Final = -2
-LATEST: Final = -1
+ADMIN_CLIENT_ID: Final = "__admin_client"
+"""Kafka accepts records for its internal topics from this client only."""
+
+ALL_IN_SYNC: Final = -1
 WAIT: Final = timedelta(seconds=5)
 FETCH_BYTES: Final = 8 << 20
 SILENT_MAX: Final = 5
@@ -97,7 +103,11 @@ def _read_partition(
     client: AdminClient, topic: KafkaTopic, index: int, partition: KafkaPartition
 ) -> KafkaPartition:
     """Read a partition from its start to what its end was at first."""
-    at, end = (_offset(client, topic, index, timestamp) for timestamp in (EARLIEST, LATEST))
+    where = (topic.name, index)
+    ends = [admin.offsets_at(client, [where], which) for which in (admin.EARLIEST, admin.LATEST)]
+    if any(where not in found for found in ends):
+        raise ClientError(f"{topic.name}-{index} has no leader that says where it ends")
+    at, end = (found[where] for found in ends)
     silent = 0
     while at < end:
         batches = _batches(client, topic, index, at)
@@ -108,19 +118,6 @@ def _read_partition(
             partition.add(batch)
             at = batch.end_offset
     return partition
-
-
-def _offset(client: AdminClient, topic: KafkaTopic, index: int, timestamp: int) -> int:
-    wanted = ListOffsetsPartition(partition_index=index, timestamp=timestamp)
-    request = ListOffsetsRequest(
-        replica_id=-1,
-        isolation_level=0,
-        topics=(ListOffsetsTopic(name=topic.name, partitions=(wanted,)),),
-        timeout=WAIT,
-    )
-    found = client.ask_at(topic.leader(index), request).topics[0].partitions[0]
-    _check(found.error_code, topic, index)
-    return int(found.offset)
 
 
 def _batches(client: AdminClient, topic: KafkaTopic, index: int, offset: int) -> list[LogBatch]:
@@ -146,6 +143,18 @@ def _batches(client: AdminClient, topic: KafkaTopic, index: int, offset: int) ->
     except BadBatchError as error:
         raise ClientError(f"{topic.name}-{index} at offset {offset}: {error}.") from error
     return [batch for batch in batches if batch.end_offset > offset]
+
+
+def append(client: AdminClient, topic: KafkaTopic, index: int, rows: Iterable[RawRecord]) -> None:
+    """Append records to a partition; all replicas in sync have them on return."""
+    for batch in in_batches(rows):
+        now_ms = time.time_ns() // 1_000_000
+        records = encode(batch, base_offset=0, leader_epoch=-1, timestamp_ms=now_ms)
+        written = PartitionProduceData(index=index, records=records)
+        data = TopicProduceData(topic_id=topic.topic_id, name=topic.name, partition_data=(written,))
+        request = ProduceRequest(acks=ALL_IN_SYNC, timeout=WAIT, topic_data=(data,))
+        found = client.ask_at(topic.leader(index), request).responses[0].partition_responses[0]
+        _check(found.error_code, topic, index)
 
 
 def _check(code: int, topic: KafkaTopic, index: int) -> None:

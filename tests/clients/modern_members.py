@@ -41,6 +41,10 @@ class Member:
         self.epoch = answer.member_epoch
         self.learn(answer)
 
+    def move_to(self, bootstrap: str) -> None:
+        """Send the next heartbeats to another server."""
+        self._bootstrap = bootstrap
+
     def leave(self) -> None:
         """Leave the group."""
         answer = until(lambda: self._ask(LEAVE), SETTLED_S, "a leave is answered")

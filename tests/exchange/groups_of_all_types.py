@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from contextlib import closing
-from typing import Any
 
 from confluent_kafka import Consumer, Producer, TopicPartition
 
@@ -12,16 +11,10 @@ from tests.clients.confluent import QUIET, Member, create_topics, poll_until
 from tests.clients.modern_members import ConsumerMember, ShareMember, StreamsMember
 from tests.waiting import WITHIN_S, until
 
+KINDS = ("classic", "simple", "consumer", "share", "streams")
 PARTITIONS = 4
 SESSION_MS = "300000"
 SETTINGS = {
-    "offsets.topic.replication.factor": "1",
-    "transaction.state.log.replication.factor": "1",
-    "transaction.state.log.min.isr": "1",
-    "transaction.state.log.num.partitions": "1",
-    "share.coordinator.state.topic.replication.factor": "1",
-    "share.coordinator.state.topic.min.isr": "1",
-    "share.coordinator.state.topic.num.partitions": "2",
     "group.initial.rebalance.delay.ms": "0",
     "group.streams.initial.rebalance.delay.ms": "0",
     **{
@@ -32,14 +25,27 @@ SETTINGS = {
 }
 """Sessions outlast everything that a test does with the groups."""
 
+KAFKA_SETTINGS = {
+    **SETTINGS,
+    "offsets.topic.replication.factor": "1",
+    "transaction.state.log.replication.factor": "1",
+    "transaction.state.log.min.isr": "1",
+    "transaction.state.log.num.partitions": "1",
+    "share.coordinator.state.topic.replication.factor": "1",
+    "share.coordinator.state.topic.min.isr": "1",
+    "share.coordinator.state.topic.num.partitions": "2",
+}
+"""Those of a Kafka with one broker."""
+
 
 class Groups:
-    """Groups of one prefix: ``classic``, ``consumer``, ``share``, ``streams`` and ``simple``."""
+    """Groups with ids of one prefix: one of each of :data:`KINDS`."""
 
     def __init__(self, bootstrap: str, prefix: str, topic: str) -> None:
         self.bootstrap = bootstrap
         self.prefix = prefix
         self.topic = topic
+        self.members: list[ConsumerMember | ShareMember | StreamsMember] = []
 
     def group(self, kind: str) -> str:
         """Return the id of a group."""
@@ -111,21 +117,36 @@ class Groups:
             ("streams", StreamsMember),
         ):
             member = member_class(self.bootstrap, self.group(kind), f"{kind}-member", self.topic)
-
-            def is_settled(member: Any = member) -> bool:
-                member.beat()
-                return bool(member.assigned) and member.is_settled()
-
-            until(is_settled, 60, f"the {kind} group is settled")
+            self.members.append(member)
+            settle(member)
             if kind != "share":
                 me = (member.member_id, member.epoch)
                 code = wire.commit(self.bootstrap, self.group(kind), me, self.topic, 42)
                 assert code == wire.NONE
 
+    def go_on_at(self, bootstrap: str) -> None:
+        """Let the members of modern groups heartbeat on at another server, with what they know."""
+        for member in self.members:
+            member.move_to(bootstrap)
+            before = member.assigned
+            settle(member)
+            assert member.assigned == before
+
+
+def settle(member: ConsumerMember | ShareMember | StreamsMember) -> None:
+    """Heartbeat until the member has what it is to have."""
+
+    def is_settled() -> bool:
+        member.beat()
+        return bool(member.assigned) and member.is_settled()
+
+    until(is_settled, 60, f"the group of {member.member_id} is settled")
+
 
 def create_groups(bootstrap: str, prefix: str, topic: str, *, is_kafka: bool) -> Groups:
-    """Create a topic and groups of every type; with transactions where they are served."""
-    create_topics(bootstrap, [topic], PARTITIONS)
+    """Create groups of every type, and a topic; with transactions where they are served."""
+    if not wire.partitions(bootstrap.partition(",")[0], topic):
+        create_topics(bootstrap, [topic], PARTITIONS)
     groups = Groups(bootstrap, prefix, topic)
     groups.create_classic()
     groups.create_simple()

@@ -12,7 +12,7 @@ from typing import Any
 from uuid import UUID
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from actors.backup.files import read_partition, verify
@@ -383,7 +383,8 @@ def test_the_updates_of_a_snapshot_are_applied_in_their_order(
 # --- other numbers of partitions
 
 
-@given(st.sets(st.text(min_size=1, max_size=8), max_size=examples(20)), st.integers(1, 5))
+@settings(max_examples=examples(25))  # each writes and syncs files
+@given(st.sets(st.text(min_size=1, max_size=8), max_size=20), st.integers(1, 5))
 def test_every_record_goes_to_the_partition_of_its_group(
     tmp_path_factory: pytest.TempPathFactory, groups: set[str], partitions: int
 ) -> None:
