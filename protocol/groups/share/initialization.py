@@ -224,8 +224,6 @@ def initialized(
     soft: InitializationState = runtime.own
     for topic_id in awaited.keys() - group.state_topics.initializing.keys():
         soft.asked_ms.pop(topic_id, None)
-    if not group.state_topics.initializing:
-        ctx.timers.cancel(TimerKind.SHARE_STATE, group_id, "")
     if group.members and any(topic.name in group.topics for topic in awaited.values()):
         _assign(ctx, runtime, now)
 

@@ -351,3 +351,19 @@ def test_a_leader_that_does_not_know_new_partitions_yet_assigns_them_when_it_doe
     talk.advance(1_000)
     talk.beat("A")
     assert talk.owned("A") == [6]
+
+
+def test_a_topic_that_is_deleted_while_share_state_comes_is_dropped() -> None:
+    talk = ShareTalk(holds_calls=True)
+    talk.join("A", ("a", "b"))
+    talk.answer_calls()
+    talk.settle()
+    talk.set_topics(a=6, b=2)
+    talk.beat("A")
+    (call,) = talk.calls
+    done = talk.ask_share_state(call.request)
+    deleted = {"b": frozenset({topic_id("b")})}
+    talk.shard.topics = Topics([Topic(topic_id("a"), "a", 6)], deleted=deleted)
+    talk.handle(ShareStateAnswered(group_id=GROUP, call=call.call, response=done))
+    talk.settle()
+    assert talk.group.state_topics.initialized.keys() == {topic_id("a")}
