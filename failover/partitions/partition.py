@@ -36,7 +36,7 @@ from storage.log import AppendBatch, LogError, TruncateFrom
 from storage.replica import Replica, Role
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from failover.effects import Effects
     from failover.partitions.machine import MachineAdapter, StateMachine
@@ -303,15 +303,20 @@ class Partition:
         self.replies.open[request.ticket] = request
         self.deferred.append((request, depends_on))
 
-    def resumed(self) -> list[tuple[Request, Sequence[str] | None]]:
-        """Remove and return the requests that waited, if this leader resumes."""
+    def resumed(self) -> Iterator[tuple[Request, Sequence[str] | None]]:
+        """Remove the requests that waited, one after the other, if this leader resumes.
+
+        Those that are still to come wait here, in case the one before ends the group's memory, or
+        this leadership.
+        """
         if self.state is not PartitionState.LEADER:
-            return []
+            return
         self.leadership.lease_until_ms = self.replica.lease_until_ms
         if self.lacks_lease:
-            return []
-        deferred, self.deferred = self.deferred, []
-        return deferred
+            return
+        for _ in range(len(self.deferred)):
+            if self.deferred:
+                yield self.deferred.pop(0)
 
     def tick(self, now: int) -> None:
         """Advance the replica's time; a replica without peers waits until its log is read."""

@@ -124,12 +124,15 @@ def test_a_request_that_waited_for_the_lease_and_raises_is_answered_once(
     partition = driver.host.partitions[1]
     lease_until_ms, partition.leadership.lease_until_ms = partition.leadership.lease_until_ms, 0
     ticket = driver.give(12, 4, asks.heartbeat("g", generation, member, "i"))
-    assert [request.ticket for request, _ in partition.deferred] == [ticket]
+    commit = asks.commit("g", 5, generation=generation, member_id=member, instance="i")
+    behind = driver.give(8, 8, commit)  # it waits in the group that fails before its turn comes
+    assert [request.ticket for request, _ in partition.deferred] == [ticket, behind]
     partition.leadership.lease_until_ms = lease_until_ms
     driver.host.peer_up(1, driver.now)  # as good as any reason to look at it
     driver.pump()
     assert driver.replies[ticket].error_code is UNKNOWN
-    assert ticket not in partition.replies.open
+    assert driver.replies[behind].topics[0].partitions[0].error_code is ErrorCode.none
+    assert not partition.replies.open
 
 
 def test_a_group_is_built_again_from_what_was_committed_a_moment_ago() -> None:
