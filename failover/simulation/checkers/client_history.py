@@ -67,7 +67,7 @@ class GroupHistory:
     ``settled`` is the highest generation with an assignment that was sent; ``completed`` when the
     leader of each generation sent it; ``owners`` the owners of partitions in each; ``holders`` the
     last confirmed member id of each instance id; ``challenged`` when another JoinGroup with that
-    instance id came. ``deletions``: how often the group had been deleted before.
+    instance id came. ``deletions``: how often the group had been deleted before ``began_at``.
     """
 
     settled: int = -1
@@ -78,6 +78,7 @@ class GroupHistory:
     challenged: dict[str, int] = field(default_factory=dict)
     left: set[str] = field(default_factory=set)
     deletions: int = 0
+    began_at: int = 0
 
 
 class ModernChecker(Protocol):
@@ -154,7 +155,7 @@ class ClientHistoryChecker:
         deletions = self.deletions(process, number, group_id)
         group = self._group(group_id)
         if group.deletions != deletions:
-            group.deletions, group.settled = deletions, -1
+            group.deletions, group.began_at, group.settled = deletions, self._world.now, -1
             group.completed.clear()
             group.owners = Owners()
         return group
@@ -276,7 +277,7 @@ class ClientHistoryChecker:
         code = response.error_code
         self.speaks(process, message.group_id, code)
         group = self._group_now(process, message.group_id)
-        if code is OK:
+        if code is OK and answer.asked_at >= group.began_at:
             self._not_behind(group, message, response.generation_id)
         elif code is ErrorCode.unknown_member_id:
             self._may_expel(group, message)
@@ -292,6 +293,8 @@ class ClientHistoryChecker:
             self._speaks_to(process, answer, code)
             return
         self.speaks(process, message.group_id, code)
+        if answer.asked_at < group.began_at:
+            return  # the answer waited for its commit, as the group's deletion did
         self._not_behind(group, message, generation)
         group.settled = max(group.settled, generation)
         holder = instance_id or message.member_id
