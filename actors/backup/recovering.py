@@ -18,7 +18,8 @@ from actors.backup.files import new_backup, verify, write_manifest, write_partit
 from actors.backup.manifest import Manifest, numbers_of
 from actors.cluster import data_dir
 from actors.cluster.data_dir import CLUSTER_FILE, ClusterFile
-from actors.cluster.host_agent import NODE, directories_in
+from actors.cluster.directory_copy import NODE
+from actors.cluster.host_agent import directories_in
 from actors.coordinator.state_copies import state_before
 from actors.errors import BadInputError, FailureError
 from failover.partition_kinds import CATALOG, kind_of, title_of

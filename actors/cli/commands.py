@@ -1,4 +1,4 @@
-"""The parsers of the administration commands and of backups, for ``actors.cli`` to register.
+"""The parsers of commands that have modules of their own, for ``actors.cli`` to register.
 
 Each command sets ``args.run`` to a function that takes the parsed arguments and returns the exit
 code, or raises ``CommandError``.
@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from actors.cli import backup as cli_backup
+from actors.cli import balance as cli_balance
 from actors.cli import configs as cli_configs
 from actors.cli import exchange as cli_exchange
 from actors.cli import groups as cli_groups
@@ -21,5 +22,6 @@ if TYPE_CHECKING:
 
 def add_parsers(subparsers: _SubParsersAction[ArgumentParser]) -> None:
     """Add the commands of each module."""
-    for command in (cli_groups, cli_members, cli_topics, cli_configs, cli_backup, cli_exchange):
+    administration = (cli_groups, cli_members, cli_topics, cli_configs)
+    for command in (*administration, cli_backup, cli_exchange, cli_balance):
         command.add_parser(subparsers)

@@ -48,9 +48,9 @@ class ClusterFile:
     ``replica_nodes`` are the nodes of each partition (:class:`actors.cluster.spec.ClusterSpec`).
 
     ``hosts`` are the addresses of the Ray nodes on which the coordinators ran last, by node id;
-    empty on the cluster's own Ray. ``moved`` are the nodes that were started again, empty, on
-    another host: only the directory there is theirs. Each host has a copy of the file; the one
-    with the highest ``revision`` is the newest.
+    empty on the cluster's own Ray. ``moved`` are the nodes of which a move to another host has at
+    least begun: only the directory on their host is theirs. Each host has a copy of the file; the
+    one with the highest ``revision`` is the newest.
     """
 
     cluster_id: str

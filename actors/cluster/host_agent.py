@@ -4,28 +4,24 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from actors.cluster import data_dir
+from actors.cluster.directory_copy import NODE, DirectoryCopier
 from actors.cluster.listening_ports import choose_ports
 from actors.cluster.node_rack import own_rack
 from actors.cluster.ray_calls import own_node_labels
 from actors.errors import BadInputError
 from actors.peers.tls import TlsError, check_certificates
-from storage.disk.directory import set_aside
 from storage.disk.identity import directory_id_in
 from storage.disk.witness import NOTE
-from storage.log import ForeignLogError, LogError
+from storage.log import ForeignLogError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from actors.cluster.spec import Address
     from actors.peers.tls import TlsSettings
-
-NODE: Final = "node-"
-REPLACED: Final = "replaced"
-"""The reason why a directory was moved aside: its coordinator went to another host since."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,12 +39,12 @@ class HostReport:
     failure: str = ""
 
 
-class HostAgent:
-    """Looks at one host, for as long as ``rollcall up`` plans and forms a cluster."""
+class HostAgent(DirectoryCopier):
+    """Looks at one host, for as long as a command or the controller works on the hosts."""
 
     def __init__(self, address: str, directory: str) -> None:
+        super().__init__(Path(directory))
         self._address = address
-        self._directory = Path(directory)
 
     def report(self) -> HostReport:
         """Return what the host holds; create its data directory."""
@@ -89,16 +85,6 @@ class HostAgent:
             data_dir.save(self._directory, cluster)
         except BadInputError as error:
             return str(error)
-        return ""
-
-    def set_aside(self, node_id: int) -> str:
-        """Move a node's directory aside, if there is one; as :meth:`save`."""
-        path = self._directory / f"{NODE}{node_id}"
-        try:
-            if path.exists():
-                set_aside(path, REPLACED)
-        except (OSError, LogError) as error:
-            return f"{path} cannot be moved aside: {error}."
         return ""
 
     def accept_copies(self, nodes: int) -> str:

@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from actors.deployment.controller import MovedLeadership
     from actors.deployment.host_watch import HostControl
     from failover.catalogue.cluster_view import Node
+    from failover.control.balancing import CoordinatorMove
     from protocol.groups.effects import Request
     from protocol.groups.facts import MemberEvent
 
@@ -239,9 +240,24 @@ class ControllerActor:
     async def replace(self, node_id: int, host: str | None) -> tuple[str, str]:
         """Move a coordinator to another host; return the host, or "" and why that failed."""
         try:
-            return await self._controller.replace(node_id, host), ""
+            return await self._controller.mover.replace(node_id, host), ""
         except CommandError as error:
             return "", str(error)
+
+    async def moves(self) -> tuple[Sequence[CoordinatorMove], str]:
+        """Return the moves that would balance the cluster, or why there must be none now."""
+        try:
+            return await self._controller.mover.moves(), ""
+        except CommandError as error:
+            return (), str(error)
+
+    async def move(self, node_id: int, host: str, bytes_per_s: int) -> str:
+        """Move a coordinator with its data to another host; return why that failed, or ""."""
+        try:
+            await self._controller.mover.move(node_id, host, bytes_per_s)
+        except CommandError as error:
+            return str(error)
+        return ""
 
     async def status(self) -> dict[str, Any]:
         """Return the cluster as ``rollcall status`` shows it."""
@@ -321,15 +337,16 @@ def _silent() -> Iterator[None]:
 
 def running_spec() -> ClusterSpec:
     """Return the definition of the cluster on this Ray."""
-    return _ask_controller("spec")  # type: ignore[no-any-return]
+    return ask_controller("spec")  # type: ignore[no-any-return]
 
 
 def status() -> dict[str, Any]:
     """Return the status of the cluster on this Ray."""
-    return _ask_controller("status")  # type: ignore[no-any-return]
+    return ask_controller("status")  # type: ignore[no-any-return]
 
 
-def _ask_controller(method: str, *arguments: object, wait_s: float = STOP_S) -> Any:
+def ask_controller(method: str, *arguments: object, wait_s: float = STOP_S) -> Any:
+    """Call the controller of the cluster on this Ray; raises FailureError."""
     controller = find(CONTROLLER)
     if controller is None:
         raise NoClusterError(
@@ -345,7 +362,7 @@ def drain(which: str, *, end: bool = False) -> list[MovedLeadership]:
     """Move all leaderships away from a node, or from a host; ``end``: allow them to lead again."""
     moved: dict[int, MovedLeadership] = {}
     for node_id in _nodes_meant(which, running_spec()):
-        rows = _ask_controller("end_drain" if end else "drain", node_id)
+        rows = ask_controller("end_drain" if end else "drain", node_id)
         moved |= {row.partition: row for row in rows or ()}
     return list(moved.values())
 
@@ -366,7 +383,7 @@ def replace_coordinator(node_id: int, host: str | None) -> str:
     """Move a coordinator to a host, or to a spare one; return the host."""
     if not 0 <= node_id < running_spec().partitions:
         raise BadInputError(f"There is no coordinator {node_id}.")
-    to, why = _ask_controller("replace", node_id, host, wait_s=REPLACE_S)
+    to, why = ask_controller("replace", node_id, host, wait_s=REPLACE_S)
     if why:
         raise FailureError(why)
     return str(to)

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 from actors.clock import boot_ms
 from actors.cluster.ray_peers import UNREACHED, assignor_name, coordinator_name
 from actors.console.page import Console
-from actors.deployment.host_watch import HostWatch
+from actors.deployment.mover import Mover, reports_of
 from actors.deployment.status import (
     LEADER,
     SERVING,
@@ -33,7 +33,6 @@ from failover.control.leadership_planner import (
     LeadershipPlanner,
     LeadershipTransfer,
 )
-from failover.control.replacement import Replacement
 from failover.partition_kinds import PLACED
 from failover.partitions.status import PartitionStatus
 from protocol.config import Configs
@@ -112,7 +111,6 @@ class Controller:
         """Without ``hosts``, no coordinator is moved to another one."""
         self.spec = spec
         self._actors = actors
-        self._host_watch = HostWatch(spec, hosts)
         self._nodes = [_WatchedNode(node_id) for node_id in range(spec.partitions)]
         self._console = Console(self.status)
         self._tasks = Tasks(_log)
@@ -123,6 +121,7 @@ class Controller:
         self._wake = asyncio.Event()
         self._is_at_home = asyncio.Event()
         self._told: set[str] = set()
+        self.mover = Mover(self, hosts, self._tasks)
 
     async def start(self) -> None:
         """Open the console and start to watch."""
@@ -138,6 +137,7 @@ class Controller:
 
     async def stop(self) -> None:
         """Stop watching; processes that end from now on are expected to."""
+        await self.mover.close()
         self._tasks.cancel()
         self._console.close()
 
@@ -263,16 +263,17 @@ class Controller:
         began_ms = boot_ms()
         while True:
             self._wake.clear()
-            statuses = await self._statuses(REPORT_S)
+            statuses = await self._ask_all("status", REPORT_S)
             now = boot_ms()
             for node_id, status in statuses.items():
                 rows = [PartitionStatus(**row) for row in status["partitions"]]
                 self._advice.report(node_id, rows, now)
                 if status["is_damaged"]:
                     await self._heal(node_id, statuses)
-            self._learn_places(statuses)
-            await self._replace_lost(statuses, now)
-            said = {*problems(self.spec, statuses), *self._host_watch.problems}
+            await self.mover.look(statuses, now)
+            if now - began_ms > PATIENCE_MS:
+                self.mover.restore_absent(statuses)
+            said = {*problems(self.spec, statuses), *self.mover.problems}
             for problem in said - self._told:
                 _log.critical("%s", problem)
             self._told |= said
@@ -305,37 +306,22 @@ class Controller:
 
     async def _heal(self, node_id: int, statuses: Mapping[int, Mapping[str, Any]]) -> None:
         """Let a node with a damaged log start empty, if the others have all its records."""
-        if may_set_aside(node_id, self.spec.placement(), _reports(statuses)):
+        if may_set_aside(node_id, self.spec.placement(), reports_of(statuses)):
             _log.warning("coordinator %d has a damaged log and starts with an empty one", node_id)
             await self._tell(node_id, "start_empty")
 
-    # --- hosts
+    # --- what the mover needs
 
-    def _learn_places(self, statuses: Mapping[int, Mapping[str, Any]]) -> None:
-        """Learn where coordinators were moved before this process started."""
-        for node_id, status in statuses.items():
-            place = status.get("place", self.spec.places[node_id])
-            if place != self.spec.places[node_id] and not self._host_watch.is_relocating:
-                self.spec = self.spec.with_place(node_id, place)
+    async def statuses(self) -> dict[int, dict[str, Any]]:
+        """Return the status of every coordinator that answers."""
+        return await self._ask_all("status", STATUS_S)
 
-    async def replace(self, node_id: int, host: str | None) -> str:
-        """Move a coordinator to a host, or to a spare one, at once; return the host.
+    def keep_from_leading(self, node_id: int, is_kept: bool = True) -> None:
+        """Transfer leaderships away from a coordinator, by advice alone; or let it lead again."""
+        self._advice.drain(node_id, is_kept)
 
-        Raises CommandError if the other replicas may lack records, or if there is no such host.
-        """
-        reports = _reports(await self._statuses(STATUS_S))
-        to = await self._host_watch.choose(self.spec, reports, node_id, host)
-        await self._relocate(Replacement(node_id, to))
-        return to
-
-    async def _replace_lost(self, statuses: Mapping[int, Mapping[str, Any]], now: int) -> None:
-        """Start a coordinator elsewhere if its host has been away for long."""
-        lost = await self._host_watch.look(self.spec, _reports(statuses), now)
-        if lost is not None:
-            self._tasks.spawn(self._relocate(lost))
-
-    async def _relocate(self, replacement: Replacement) -> None:
-        self.spec = await self._host_watch.relocate(self.spec, replacement)
+    def look_soon(self) -> None:
+        """Look at the coordinators at once, and give orders."""
         self._wake.set()
 
     # --- for operators
@@ -343,7 +329,7 @@ class Controller:
     async def status(self) -> dict[str, Any]:
         """Return the cluster as ``rollcall status --json`` shows it."""
         statuses, metrics, workers = await asyncio.gather(
-            self._statuses(STATUS_S),
+            self.statuses(),
             self._ask_all("metrics", STATUS_S),
             asyncio.gather(*(self._worker(number) for number in range(self.spec.workers))),
         )
@@ -352,11 +338,11 @@ class Controller:
             for node_id, status in statuses.items()
         }
         status = cluster_status(self.spec, [node.pid for node in self._nodes], found, workers)
-        return {**status, "host_problems": list(self._host_watch.problems)}
-
-    async def _statuses(self, wait_s: float) -> dict[int, dict[str, Any]]:
-        """Return the status of every coordinator that answers in time."""
-        return await self._ask_all("status", wait_s)
+        return {
+            **status,
+            "host_problems": list(self.mover.problems),
+            "balance": await self.mover.offer(statuses),
+        }
 
     async def _ask_all(self, method: str, wait_s: float) -> dict[int, dict[str, Any]]:
         """Call a method of every coordinator that is up, or was never seen: it may be damaged."""
@@ -390,17 +376,6 @@ def _keep_alive(connection: socket.socket) -> None:
     connection.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
     for option, value in KEEP_ALIVE.items():
         connection.setsockopt(socket.IPPROTO_TCP, option, value)
-
-
-def _reports(
-    statuses: Mapping[int, Mapping[str, Any]],
-) -> dict[int, list[PartitionStatus]]:
-    """Return what the serving coordinators say of their replicas."""
-    return {
-        node_id: [PartitionStatus(**row) for row in status["partitions"]]
-        for node_id, status in statuses.items()
-        if status["state"] in SERVING
-    }
 
 
 def _rebalance_ms(configs: Configs) -> int | None:

@@ -4,22 +4,30 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from typing import TYPE_CHECKING, Final, Protocol
+import threading
+from contextlib import asynccontextmanager
+from functools import partial
+from typing import TYPE_CHECKING, Final, Protocol, TypeVar
 
 from actors.cluster.ray_peers import UNREACHED, first_line
+from actors.deployment.copying import CopyLimits
 from actors.errors import BadInputError, CommandError, FailureError
 from actors.telemetry.rate_limited_log import RateLimitedLog
+from failover.control.balancing import balancing_moves
 from failover.control.healing import may_set_aside
 from failover.control.replacement import HostsView, Replacement, ReplacementPlanner, spare_host
 from protocol.config import Configs
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 
     from actors.cluster.spec import ClusterSpec
+    from failover.control.balancing import CoordinatorMove
     from failover.partitions.status import PartitionStatus
 
     Reports = Mapping[int, Sequence[PartitionStatus]]
+
+T = TypeVar("T")
 
 _log = logging.getLogger("rollcall.controller")
 
@@ -28,6 +36,13 @@ LIVING_S: Final = 2.0
 AGAIN_MS: Final = 60_000
 """Pause between two moves that nobody asked for."""
 
+NO_HOSTS: Final = (
+    "Coordinators can be moved only between the hosts of a Ray cluster, and only while Ray answers."
+)
+
+CLOSE_S: Final = 8.0
+"""How long the end of a move is waited for when the cluster stops: a copy ends at once."""
+
 
 class HostControl(Protocol):
     """What can be done to the cluster's hosts; every call blocks."""
@@ -35,8 +50,20 @@ class HostControl(Protocol):
     def living(self) -> Mapping[str, str | None]:
         """Return the hosts that can run coordinators, with their racks if these are known."""
 
-    def relocate(self, spec: ClusterSpec, node_id: int, host: str) -> ClusterSpec:
+    def start_empty(self, spec: ClusterSpec, node_id: int, host: str) -> ClusterSpec:
         """Start a coordinator, empty, on another host; raises CommandError."""
+
+    def move(self, spec: ClusterSpec, node_id: int, host: str, limits: CopyLimits) -> ClusterSpec:
+        """Move a coordinator with its data to another host; raises CommandError."""
+
+    def absent(self, node_ids: Sequence[int]) -> list[int]:
+        """Return those of these coordinators that do not exist or are stopped.
+
+        Those that Ray restarts are neither.
+        """
+
+    def restore(self, spec: ClusterSpec, node_id: int) -> ClusterSpec:
+        """Create such a coordinator where its data is; raises CommandError."""
 
 
 class HostWatch:
@@ -54,6 +81,9 @@ class HostWatch:
         self._next_ms = 0
         self._asking: asyncio.Future[Mapping[str, str | None]] | None = None
         self._warnings = RateLimitedLog(_log)
+        self._is_closing = threading.Event()
+        self._placement = spec.placement()
+        self._planned: tuple[object, tuple[CoordinatorMove, ...]] = (None, ())
 
     @property
     def problems(self) -> tuple[str, ...]:
@@ -90,10 +120,7 @@ class HostWatch:
         """
         view = await self._view(spec, reports)
         if view is None:
-            raise FailureError(
-                "Coordinators can be moved only between the hosts of a Ray cluster, "
-                "and only while Ray answers."
-            )
+            raise FailureError(NO_HOSTS)
         if host == view.homes[node_id]:
             raise BadInputError(f"Coordinator {node_id} is on {host} already.")
         if not may_set_aside(node_id, spec.placement(), reports):
@@ -109,17 +136,64 @@ class HostWatch:
             )
         return to
 
-    async def relocate(self, spec: ClusterSpec, replacement: Replacement) -> ClusterSpec:
+    async def moves(self, spec: ClusterSpec, reports: Reports) -> tuple[CoordinatorMove, ...]:
+        """Return the moves that would balance the cluster; raises FailureError if Ray is silent."""
+        view = await self._view(spec, reports)
+        if view is None:
+            raise FailureError(NO_HOSTS)
+        key = (tuple(view.homes), dict(view.living))
+        if self._planned[0] != key:
+            self._planned = key, balancing_moves(view.homes, view.living, self._placement)
+        return self._planned[1]
+
+    async def start_empty(self, spec: ClusterSpec, replacement: Replacement) -> ClusterSpec:
         """Start a coordinator, empty, on another host; raises CommandError."""
-        assert self._hosts is not None
         node_id, host = replacement.node_id, replacement.host
+        async with self._alone(f"coordinator {node_id} starts empty on {host}") as hosts:
+            return await _in_thread(partial(hosts.start_empty, spec, node_id, host))
+
+    async def move(
+        self, spec: ClusterSpec, node_id: int, host: str, bytes_per_s: int
+    ) -> ClusterSpec:
+        """Move a coordinator with its data to another host; raises CommandError."""
+        limits = CopyLimits(bytes_per_s=bytes_per_s, is_cancelled=self._is_closing.is_set)
+        async with self._alone(f"coordinator {node_id} moves to {host}") as hosts:
+            return await _in_thread(partial(hosts.move, spec, node_id, host, limits))
+
+    async def restore(self, spec: ClusterSpec, missing: Sequence[int]) -> ClusterSpec:
+        """Create the first of these coordinators that does not exist: a move was interrupted."""
+        if self._hosts is None or self.is_relocating or self._is_closing.is_set():
+            return spec
+        absent = await _in_thread(partial(self._hosts.absent, missing))
+        if not absent:
+            return spec
+        async with self._alone(f"coordinator {absent[0]} does not run and is created") as hosts:
+            if absent[0] not in await _in_thread(partial(hosts.absent, absent)):
+                return spec  # it was being moved
+            return await _in_thread(partial(hosts.restore, spec, absent[0]))
+
+    async def close(self) -> None:
+        """Let nothing more be moved; wait for the end of a move that is under way."""
+        self._is_closing.set()
+        try:
+            async with asyncio.timeout(CLOSE_S), self._relocating:
+                return
+        except TimeoutError:
+            _log.warning("a coordinator is still being moved")
+
+    @asynccontextmanager
+    async def _alone(self, what: str) -> AsyncIterator[HostControl]:
+        """Let one coordinator be moved at a time; log what is done, and why it failed."""
+        if self._hosts is None or self._is_closing.is_set():
+            raise FailureError("Coordinators of this cluster cannot be moved now.")
+        if self.is_relocating:
+            raise FailureError("Another coordinator is being moved. Try again later.")
         async with self._relocating:
-            _log.warning("coordinator %d starts empty on %s", node_id, host)
-            loop = asyncio.get_running_loop()
+            _log.warning("%s", what)
             try:
-                return await loop.run_in_executor(None, self._hosts.relocate, spec, node_id, host)
+                yield self._hosts
             except CommandError as error:
-                _log.warning("coordinator %d could not be moved to %s: %s", node_id, host, error)
+                _log.warning("%s: that failed: %s", what, error)
                 raise
 
     async def _view(self, spec: ClusterSpec, reports: Reports) -> HostsView | None:
@@ -136,3 +210,8 @@ class HostWatch:
             return None
         homes = [place.ray_host for place in spec.places]
         return HostsView(homes=homes, living=living, reports=reports)
+
+
+async def _in_thread(work: Callable[[], T]) -> T:
+    """Run a call that blocks."""
+    return await asyncio.get_running_loop().run_in_executor(None, work)

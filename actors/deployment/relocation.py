@@ -1,89 +1,178 @@
-"""Starts a coordinator on another host, where its log begins empty."""
+"""Moves a coordinator to another host: with its data, or empty.
+
+The newest cluster file says where a coordinator belongs. It is changed while the coordinator is
+stopped and its directory is in its new place, and before it starts there. So whatever ends a move,
+:meth:`Relocator.restore` starts the coordinator at one place, with the newest of its data
+(docs/decisions/moving-coordinators.md).
+"""
 
 from __future__ import annotations
 
-import contextlib
+import logging
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final, Protocol
 
-from actors.cluster.node_rack import rack_of
-from actors.cluster.ray_calls import CallError, actor, answer, end, find, host_labels, on_host
-from actors.cluster.ray_peers import coordinator_name
-from actors.deployment.actors import CoordinatorActor
-from actors.deployment.hosts import Hosts
+from actors.cluster.directory_copy import REPLACED
+from actors.deployment.copying import CopyCancelledError, copy_directory
 from actors.deployment.planning import PlanRequest, agreed_file, plan_place
-from actors.errors import BadInputError, FailureError
-from actors.waiting import poll
+from actors.errors import BadInputError, CommandError, FailureError
+from actors.peers.tls import tls_settings
+from protocol.config import Configs
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Sequence
 
-    from actors.cluster.spec import ClusterSpec
+    from actors.cluster.data_dir import ClusterFile
+    from actors.cluster.host_agent import HostReport
+    from actors.cluster.spec import Address, ClusterSpec, CoordinatorPlace
+    from actors.deployment.copying import Copier, CopyLimits
+    from actors.peers.tls import TlsSettings
 
-STOP_S: Final = 10.0
-GONE_S: Final = 10.0
+_log = logging.getLogger("rollcall.controller")
 
+MOVED: Final = "moved"
+"""The reason why a directory was moved aside: it was copied to another host."""
 
-class RayHosts:
-    """The hosts of the Ray cluster (:class:`actors.deployment.host_watch.HostControl`)."""
-
-    def living(self) -> Mapping[str, str | None]:
-        """Return the addresses of all living Ray nodes, with their racks if Ray knows them."""
-        return {host: rack_of(labels) for host, labels in host_labels().items()}
-
-    def relocate(self, spec: ClusterSpec, node_id: int, host: str) -> ClusterSpec:
-        """Move a coordinator (:func:`relocate`)."""
-        return relocate(spec, node_id, host)
+UNSEEN_REVISIONS: Final = 2
+"""By how much the revision grows when a coordinator is restored: a host that vanished may have one
+revision more than those that are there, and must not overrule them when it returns."""
 
 
-def relocate(spec: ClusterSpec, node_id: int, host: str) -> ClusterSpec:
-    """Move a coordinator to a host and return the new definition; blocks for seconds.
+class ClusterHosts(Protocol):
+    """The hosts (:class:`actors.deployment.hosts.Hosts`); every call may raise CommandError."""
 
-    If it still runs, it is stopped first. A directory that it once had on the new host is moved
-    aside. Raises CommandError.
-    """
-    with contextlib.closing(Hosts(spec.data_dir)) as hosts:
-        reports = hosts.reports()
-        if host not in {report.address for report in reports}:
+    def reports(self) -> list[HostReport]:
+        """Return what each host holds."""
+
+    def choose_ports(
+        self, host: str, wanted: Sequence[Address], before: Sequence[int]
+    ) -> tuple[int, ...]:
+        """Return ports to listen on."""
+
+    def check_certificates(self, settings: TlsSettings) -> None:
+        """Check that a coordinator on each host could use these certificates."""
+
+    def save(self, file: ClusterFile) -> None:
+        """Write the cluster file on every host."""
+
+    def set_aside(self, host: str, node_id: int, why: str) -> None:
+        """Move a node's directory on a host aside, if there is one."""
+
+    def copier(self, host: str) -> Copier:
+        """Return what copies directories on a host."""
+
+
+class Coordinators(Protocol):
+    """The coordinators' actors."""
+
+    def stop(self, node_id: int) -> None:
+        """End a coordinator, cleanly if it answers; raises FailureError if it does not end."""
+
+    def create(self, spec: ClusterSpec, node_id: int) -> None:
+        """Create a coordinator at its place, unless it exists."""
+
+
+class Relocator:
+    """Moves coordinators of one cluster. Each method returns the cluster's new definition."""
+
+    def __init__(self, spec: ClusterSpec, hosts: ClusterHosts, coordinators: Coordinators) -> None:
+        self._spec = spec
+        self._hosts = hosts
+        self._coordinators = coordinators
+
+    def start_empty(self, node_id: int, host: str) -> ClusterSpec:
+        """Start a coordinator with an empty directory on another host.
+
+        If it still runs, it is stopped first. A directory that it once had on the new host is moved
+        aside.
+        """
+        file = self._file(host)
+        place = self._place(node_id, host)
+        self._coordinators.stop(node_id)
+        try:
+            self._hosts.set_aside(host, node_id, REPLACED)
+            self._save_home(file, node_id, place)
+        except CommandError:
+            self.restore(node_id)
+            raise
+        return self._create(node_id, place)
+
+    def move(self, node_id: int, host: str, limits: CopyLimits) -> ClusterSpec:
+        """Move a coordinator that runs, with its data. The old directory is moved aside."""
+        home = self._spec.places[node_id].ray_host
+        file = self._file(host)
+        place = self._place(node_id, host)
+        if (tls := tls_settings(Configs(self._spec.overrides))) is not None:
+            self._hosts.check_certificates(tls)
+        source, target = self._hosts.copier(home), self._hosts.copier(host)
+        target.expect(node_id, source.content(node_id).size_bytes)
+        # From now on only the directory at its home counts, whatever is on other hosts.
+        file = self._save_home(file, node_id, self._spec.places[node_id])
+        self._coordinators.stop(node_id)
+        try:
+            copy_directory(node_id, source, target, limits)
+        except CopyCancelledError:
+            raise
+        except CommandError:
+            self._coordinators.create(self._spec, node_id)
+            raise
+        try:
+            self._save_home(file, node_id, place)
+        except CommandError:
+            self.restore(node_id)
+            raise
+        try:
+            self._hosts.set_aside(home, node_id, MOVED)
+        except CommandError as error:
+            _log.warning("the old directory of coordinator %d is left: %s", node_id, error)
+        return self._create(node_id, place)
+
+    def restore(self, node_id: int) -> ClusterSpec:
+        """Create a coordinator where the newest cluster file says that it belongs.
+
+        Its directory there is the newest one, or it is to start empty. It must not run.
+        """
+        self._coordinators.stop(node_id)
+        file = self._file()
+        home = file.hosts[node_id]
+        place = self._spec.places[node_id]
+        if place.ray_host != home:
+            place = self._place(node_id, home)
+        revision = file.revision + UNSEEN_REVISIONS - 1
+        self._save_home(replace(file, revision=revision), node_id, place)
+        return self._create(node_id, place)
+
+    def _file(self, host: str = "") -> ClusterFile:
+        """Return the newest cluster file; the host must be there if one is named."""
+        reports = self._hosts.reports()
+        if host and host not in {report.address for report in reports}:
             raise BadInputError(f"There is no host {host} in the Ray cluster.")
-        file = agreed_file(reports, Path(spec.data_dir))
+        file = agreed_file(reports, Path(self._spec.data_dir))
         if file is None:
-            raise FailureError(f"No host has a cluster file in {spec.data_dir}.")
+            raise FailureError(f"No host has a cluster file in {self._spec.data_dir}.")
+        return file
+
+    def _place(self, node_id: int, host: str) -> CoordinatorPlace:
+        spec = self._spec
         request = PlanRequest(data_dir=Path(spec.data_dir), overrides=spec.overrides)
-        place = plan_place(request, spec, node_id, host, hosts.choose_ports)
-        moved = spec.with_place(node_id, place)
-        hosts.save(
-            replace(
-                file,
-                ports=(*(one.listener.port for one in moved.places), file.ports[-1]),
-                hosts=tuple(one.ray_host for one in moved.places),
-                moved=tuple(sorted({*file.moved, node_id})),
-                revision=file.revision + 1,
-            )
+        return plan_place(request, spec, node_id, host, self._hosts.choose_ports)
+
+    def _save_home(self, file: ClusterFile, node_id: int, place: CoordinatorPlace) -> ClusterFile:
+        """Save the cluster file with a coordinator's host; return the file."""
+        ports, hosts = list(file.ports), list(file.hosts)
+        ports[node_id], hosts[node_id] = place.listener.port, place.ray_host
+        saved = replace(
+            file,
+            ports=tuple(ports),
+            hosts=tuple(hosts),
+            moved=tuple(sorted({*file.moved, node_id})),
+            revision=file.revision + 1,
         )
-        _stop(node_id)
-        hosts.set_aside(host, node_id)
-        create_coordinator(moved, node_id)
-    return moved
+        self._hosts.save(saved)
+        return saved
 
-
-def create_coordinator(spec: ClusterSpec, node_id: int) -> Any:
-    """Create the actor of a coordinator on its host; return its handle."""
-    environment = {"env_vars": dict(spec.environment)}
-    runtime: Any = {"runtime_env": environment} if spec.environment else {}
-    place = on_host(spec.places[node_id].ray_host)
-    return actor(CoordinatorActor, coordinator_name(node_id), spec, node_id, **place, **runtime)
-
-
-def _stop(node_id: int) -> None:
-    """End a coordinator's actor: cleanly if it answers."""
-    name = coordinator_name(node_id)
-    handle = find(name)
-    if handle is None:
-        return
-    with contextlib.suppress(CallError):
-        answer(handle.stop.remote(), STOP_S)
-    end(handle)
-    if not poll(lambda: find(name) is None, GONE_S):
-        raise FailureError(f"Coordinator {node_id} could not be stopped.")
+    def _create(self, node_id: int, place: CoordinatorPlace) -> ClusterSpec:
+        moved = self._spec.with_place(node_id, place)
+        self._coordinators.create(moved, node_id)
+        return moved

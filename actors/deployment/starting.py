@@ -21,7 +21,7 @@ from actors.cluster.ray_calls import (
 )
 from actors.cluster.ray_peers import CONTROLLER, assignor_name, cause, coordinator_name
 from actors.deployment.actors import ControllerActor
-from actors.deployment.relocation import RayHosts, create_coordinator
+from actors.deployment.ray_hosts import RayHosts, create_coordinator
 from actors.errors import AlreadyRunningError, FailureError
 from actors.waiting import poll
 from actors.workers.assignor import AssignorWorker
@@ -236,12 +236,16 @@ def destroy(partitions: int, workers: int) -> list[str]:
     Each coordinator transfers its leaderships while the others are a majority. Returns the names of
     the actors that did not stop.
     """
-    names = [CONTROLLER, *(coordinator_name(node_id) for node_id in reversed(range(partitions)))]
+    coordinators = [coordinator_name(node_id) for node_id in reversed(range(partitions))]
+    names = [CONTROLLER, *coordinators]
     workers_names = [assignor_name(number) for number in range(workers)]
+    handles: list[Any] = []
     with contextlib.suppress(CallError):
-        handles = [handle for name in names if (handle := find(name)) is not None]
-        for handle in handles:
-            answered([handle.stop.remote()], STOP_S)
+        for some in ([CONTROLLER], coordinators):  # until it stops, the controller creates some
+            found = [handle for name in some if (handle := find(name)) is not None]
+            for handle in found:
+                answered([handle.stop.remote()], STOP_S)
+            handles += found
         handles += [handle for name in workers_names if (handle := find(name)) is not None]
         for handle in handles:
             end(handle)

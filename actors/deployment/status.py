@@ -183,6 +183,8 @@ def as_text(status: Mapping[str, Any]) -> str:
         names = map(title_of, status["under_replicated"])
         lines.append(f"under-replicated: {', '.join(names)}")
     lines += status.get("host_problems", ())
+    if status.get("balance"):
+        lines.append(status["balance"])
     if status["shortage"]:
         lines.append(f"{status['shortage']}.")
     return "\n".join(lines)

@@ -89,6 +89,13 @@ def test_a_wrong_port_is_refused(port: str, capsys: pytest.CaptureFixture[str]) 
     assert "is not a port" in refused(capsys, "up", f"--port={port}")
 
 
+@pytest.mark.parametrize("rate", ["-1", "0", "5MB", ""])
+def test_a_wrong_throttle_is_refused(rate: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert "is not a rate: give bytes per second" in refused(
+        capsys, "balance", f"--throttle={rate}"
+    )
+
+
 @pytest.mark.parametrize("host", ["0.0.0.0", "::", ""])
 def test_a_host_that_no_client_can_connect_to_is_refused(
     host: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]

@@ -1,14 +1,17 @@
 """What the controller's actor tells coordinators, given what they say of themselves."""
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Sequence
 from dataclasses import asdict, replace
 from typing import Any
 
 import pytest
 
 from actors.cluster.spec import Address, ClusterSpec, on_one_host
+from actors.deployment import controller as controller_module
+from actors.deployment import mover
 from actors.deployment.controller import Controller
+from actors.errors import FailureError
 from failover.partition_kinds import CATALOG, PLACED
 from failover.partitions.status import PartitionStatus
 from tests.failover.control.test_healing import leads, row
@@ -37,7 +40,7 @@ def status(rows: list[PartitionStatus], *, is_damaged: bool = False) -> dict[str
 class Cluster:
     """Coordinators that answer with a status and remember what they are told."""
 
-    def __init__(self, statuses: Mapping[int, dict[str, Any]]) -> None:
+    def __init__(self, statuses: dict[int, dict[str, Any]]) -> None:
         self.statuses = statuses
         self.told: list[tuple[str, str]] = []
         self.asked = 0
@@ -46,6 +49,8 @@ class Cluster:
         if method == "status":
             self.asked += 1
             return self.statuses[int(name.rsplit("-", 1)[1])]
+        if method == "metrics":
+            return {}
         self.told.append((name, method))
         return None
 
@@ -127,7 +132,7 @@ def test_a_cluster_that_starts_is_ready_when_preferred_nodes_lead(
 class Silent(Cluster):
     """Coordinators whose first answers do not arrive: the network has just been mended."""
 
-    def __init__(self, statuses: Mapping[int, dict[str, Any]], lost: int) -> None:
+    def __init__(self, statuses: dict[int, dict[str, Any]], lost: int) -> None:
         super().__init__(statuses)
         self.lost = lost
 
@@ -164,5 +169,156 @@ def test_a_coordinator_that_was_cut_off_is_asked_until_it_answers() -> None:
         await controller.stop()
         connections[0].close()
         server.close()
+
+    asyncio.run(test())
+
+
+class Hosts:
+    """Three hosts and one that joined; moves and restorations are recorded."""
+
+    def __init__(self) -> None:
+        self.absent_ids: set[int] = set()
+        self.done: list[tuple[str, int]] = []
+
+    def living(self) -> dict[str, None]:
+        return dict.fromkeys("abcd")
+
+    def absent(self, node_ids: Sequence[int]) -> list[int]:
+        return [node_id for node_id in node_ids if node_id in self.absent_ids]
+
+    def restore(self, spec: ClusterSpec, node_id: int) -> ClusterSpec:
+        self.done.append(("restore", node_id))
+        self.absent_ids.clear()
+        return spec
+
+    def start_empty(self, spec: ClusterSpec, node_id: int, host: str) -> ClusterSpec:
+        raise AssertionError("nobody asked for it")
+
+    def move(self, spec: ClusterSpec, node_id: int, host: str, limits: object) -> ClusterSpec:
+        self.done.append((f"move to {host}", node_id))
+        return moved(spec, node_id, host)
+
+
+def moved(spec: ClusterSpec, node_id: int, host: str) -> ClusterSpec:
+    return spec.with_place(node_id, replace(spec.places[node_id], ray_host=host))
+
+
+def on_hosts(homes: str) -> ClusterSpec:
+    """Return a cluster with these hosts, with two more coordinators than replicas."""
+    spec = replace(SPEC, places=on_one_host("127.0.0.1", (1 for _ in homes)))
+    for node_id, host in enumerate(homes):
+        spec = moved(spec, node_id, host)
+    return spec
+
+
+def in_sync(spec: ClusterSpec, drained: int = -1) -> dict[int, dict[str, Any]]:
+    """Return what all coordinators say; each leads what it should, except a drained one."""
+    nodes = range(spec.partitions)
+    statuses = {node_id: status([]) for node_id in nodes}
+    numbers = {n: spec.nodes_of(n) for kind in PLACED for n in kind.numbers(spec.partitions)}
+    for number, held in {**numbers, CATALOG.first: spec.catalog_voters()}.items():
+        led = leads(*held, partition=number)
+        leader = next(node_id for node_id in held if node_id != drained)
+        for node_id in held:
+            follower = replace(row(number), leader=leader, epoch=led.epoch)
+            found = replace(led, leader=leader) if node_id == leader else follower
+            statuses[node_id]["partitions"].append(asdict(found))
+    return statuses
+
+
+def controlled(homes: str) -> tuple[Controller, Cluster, Hosts]:
+    spec = on_hosts(homes)
+    cluster, hosts = Cluster(in_sync(spec)), Hosts()
+    return Controller(spec, cluster, hosts), cluster, hosts
+
+
+class HandsOver(Cluster):
+    """Coordinators that hand over what they are told to."""
+
+    def __init__(self, spec: ClusterSpec) -> None:
+        super().__init__(in_sync(spec))
+        self._spec = spec
+
+    async def ask(self, name: str, method: str, *arguments: Any, wait_s: float = 0) -> Any:
+        if method == "transfer":
+            self.statuses = in_sync(self._spec, drained=int(name.rsplit("-", 1)[1]))
+        return await super().ask(name, method, *arguments, wait_s=wait_s)
+
+
+def test_a_coordinator_moves_after_its_leaderships(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(mover, "SPARE_LOOK_S", 0.01)
+
+    async def test() -> None:
+        cluster, hosts = HandsOver(on_hosts("abcabc")), Hosts()
+        controller = Controller(on_hosts("abcabc"), cluster, hosts)
+        looking = asyncio.create_task(controller._look())
+        (first,) = await controller.mover.moves()
+        with pytest.raises(FailureError, match="have changed"):
+            await controller.mover.move(1, "d", 1_000)
+        assert (await controller.status())["balance"] == (
+            "Hosts without coordinators: d; `rollcall balance` moves 1 coordinator."
+        )
+        await controller.mover.move(first.node_id, first.host, 1_000)
+        assert {told for told in cluster.told if told[1] == "transfer"} == {
+            ("coordinator-0", "transfer")
+        }
+        assert hosts.done == [("move to d", 0)]
+        assert await controller.mover.moves() == ()
+        assert (await controller.status())["balance"] == ""
+        looking.cancel()
+
+    asyncio.run(test())
+
+
+def test_a_coordinator_that_leads_or_is_needed_stays(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(mover, "SPARE_LOOK_S", 0.01)
+    monkeypatch.setattr(mover, "SPARE_LOOKS", 2)
+
+    async def test() -> None:
+        cluster, hosts = Cluster(in_sync(on_hosts("abcabc"))), Hosts()
+        controller = Controller(on_hosts("abcabc"), cluster, hosts)
+        with pytest.raises(FailureError, match="may lack records, or cannot lead"):
+            await controller.mover.move(0, "d", 1_000)
+        assert hosts.done == []
+
+    asyncio.run(test())
+
+
+def test_nothing_moves_while_something_is_wrong() -> None:
+    async def test() -> None:
+        controller, cluster, _ = controlled("abcabc")
+        statuses = dict(cluster.statuses)
+        cluster.statuses = {**statuses, 4: {**statuses[4], "state": "Draining"}}
+        with pytest.raises(FailureError, match="coordinator 4 is Draining"):
+            await controller.mover.moves()
+        rows = [one for one in statuses[2]["partitions"] if one["state"] != "Leader"]
+        cluster.statuses = {**statuses, 2: {**statuses[2], "partitions": rows}}
+        with pytest.raises(FailureError, match="partition 2 is under-replicated"):
+            await controller.mover.moves()
+
+    asyncio.run(test())
+
+
+@pytest.mark.parametrize("is_stopped", [False, True], ids=["gone", "stopped"])
+def test_a_coordinator_whose_move_was_interrupted_is_created_again(
+    is_stopped: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The controller that stopped it to move it died before it could create it."""
+    monkeypatch.setattr(controller_module, "PATIENCE_MS", 0)
+
+    async def test() -> None:
+        controller, cluster, hosts = controlled("abc")
+        hosts.absent_ids = {1}
+        found = {**cluster.statuses.pop(1), "state": "Stopped", "partitions": []}
+        if is_stopped:
+            cluster.statuses[1] = found
+        looking = asyncio.create_task(controller._look())
+
+        async def is_restored() -> bool:
+            return hosts.done == [("restore", 1)]
+
+        await until_async(is_restored, WITHIN_S, "it is created")
+        looking.cancel()
+        await controller.stop()
 
     asyncio.run(test())

@@ -2,7 +2,7 @@
 
 import asyncio
 import threading
-from collections.abc import Coroutine, Mapping
+from collections.abc import Coroutine, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -10,6 +10,7 @@ import pytest
 
 from actors.cluster.spec import Address, ClusterSpec, CoordinatorPlace
 from actors.deployment import host_watch
+from actors.deployment.copying import CopyCancelledError, CopyLimits
 from actors.deployment.host_watch import HostWatch
 from actors.errors import BadInputError, FailureError
 from failover.control.replacement import Replacement
@@ -33,16 +34,33 @@ class Control:
         self._living = dict.fromkeys(living)
         self._is_silent = is_silent
         self._why = why
+        self.without: set[int] = set()
+        self.is_moving = threading.Event()
+        self.may_end = threading.Event()
 
     def living(self) -> Mapping[str, str | None]:
         if self._is_silent:
             raise TimeoutError
         return self._living
 
-    def relocate(self, spec: ClusterSpec, node_id: int, host: str) -> ClusterSpec:
+    def start_empty(self, spec: ClusterSpec, node_id: int, host: str) -> ClusterSpec:
         if self._why:
             raise BadInputError(self._why)
         return spec.with_place(node_id, place(host))
+
+    def move(self, spec: ClusterSpec, node_id: int, host: str, limits: CopyLimits) -> ClusterSpec:
+        self.limits = limits
+        self.is_moving.set()
+        if not self.may_end.wait(WITHIN_S) or limits.is_cancelled():
+            raise CopyCancelledError("The cluster stops.")
+        return spec.with_place(node_id, place(host))
+
+    def absent(self, node_ids: Sequence[int]) -> list[int]:
+        return [node_id for node_id in node_ids if node_id in self.without]
+
+    def restore(self, spec: ClusterSpec, node_id: int) -> ClusterSpec:
+        self.without -= {node_id}
+        return spec.with_place(node_id, place("d"))
 
 
 class Silent(Control):
@@ -69,7 +87,7 @@ def test_a_lost_host_is_left_for_a_spare_one() -> None:
         assert await watch.look(ON_HOSTS, reports_of(), 0) is None
         lost = await watch.look(ON_HOSTS, reports_of(), AFTER_MS)
         assert lost == Replacement(1, "d")
-        return await watch.relocate(ON_HOSTS, lost)
+        return await watch.start_empty(ON_HOSTS, lost)
 
     moved = run(test())
     assert [one.ray_host for one in moved.places] == ["a", "d", "c"]
@@ -138,6 +156,65 @@ def test_a_ray_that_does_not_answer_holds_one_thread(monkeypatch: pytest.MonkeyP
 def test_a_failed_move_is_told_and_can_be_tried_again(caplog: pytest.LogCaptureFixture) -> None:
     watch = HostWatch(ON_HOSTS, Control("acd", why="There is no host d."))
     with pytest.raises(BadInputError):
-        run(watch.relocate(ON_HOSTS, Replacement(1, "d")))
-    assert "could not be moved to d: There is no host d." in caplog.text
+        run(watch.start_empty(ON_HOSTS, Replacement(1, "d")))
+    assert "coordinator 1 starts empty on d: that failed: There is no host d." in caplog.text
     assert not watch.is_relocating
+
+
+def test_a_host_that_joins_is_offered_coordinators() -> None:
+    two_each = replace(SPEC, places=tuple(map(place, "abcabc")))
+    watch = HostWatch(two_each, Control("abcd"))
+    assert [(move.node_id, move.host) for move in run(watch.moves(two_each, {}))] == [(0, "d")]
+    silent = HostWatch(two_each, Control("", is_silent=True))
+    with pytest.raises(FailureError, match="only while Ray answers"):
+        run(silent.moves(two_each, {}))
+
+
+def test_one_coordinator_is_moved_at_a_time() -> None:
+    async def test() -> ClusterSpec:
+        control = Control("abcd")
+        watch = HostWatch(ON_HOSTS, control)
+        moving = asyncio.create_task(watch.move(ON_HOSTS, 1, "d", 1_000))
+        await asyncio.to_thread(control.is_moving.wait, WITHIN_S)
+        with pytest.raises(FailureError, match="Another coordinator is being moved"):
+            await watch.move(ON_HOSTS, 0, "d", 1_000)
+        with pytest.raises(FailureError, match="Another coordinator is being moved"):
+            await watch.start_empty(ON_HOSTS, Replacement(0, "d"))
+        control.without = {1}
+        assert await watch.restore(ON_HOSTS, [1]) == ON_HOSTS, "it is being moved"
+        control.may_end.set()
+        assert control.limits.bytes_per_s == 1_000
+        return await moving
+
+    assert [one.ray_host for one in run(test()).places] == ["a", "d", "c"]
+
+
+def test_when_the_cluster_stops_a_move_ends_and_nothing_begins() -> None:
+    async def test() -> None:
+        control = Control("abcd")
+        control.without = {0}
+        watch = HostWatch(ON_HOSTS, control)
+        moving = asyncio.create_task(watch.move(ON_HOSTS, 1, "d", 1_000))
+        await asyncio.to_thread(control.is_moving.wait, WITHIN_S)
+        closing = asyncio.create_task(watch.close())
+        await asyncio.sleep(0)
+        control.may_end.set()
+        await closing
+        assert moving.done() or not watch.is_relocating
+        with pytest.raises(CopyCancelledError):
+            await moving
+        with pytest.raises(FailureError, match="cannot be moved now"):
+            await watch.move(ON_HOSTS, 0, "d", 1_000)
+        assert await watch.restore(ON_HOSTS, [0]) == ON_HOSTS
+        assert control.without == {0}
+
+    run(test())
+
+
+def test_a_coordinator_that_does_not_exist_is_created() -> None:
+    control = Control("abcd")
+    watch = HostWatch(ON_HOSTS, control)
+    assert run(watch.restore(ON_HOSTS, [1, 2])) == ON_HOSTS, "both are only away"
+    control.without = {2}
+    restored = run(watch.restore(ON_HOSTS, [1, 2]))
+    assert [one.ray_host for one in restored.places] == ["a", "b", "d"]

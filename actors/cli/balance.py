@@ -1,0 +1,99 @@
+"""``rollcall balance``: spread the coordinators evenly over the hosts of the cluster."""
+
+from __future__ import annotations
+
+import signal
+import sys
+from argparse import ArgumentTypeError
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from actors.cli.discovery import call_cluster, find_cluster
+from actors.deployment.copying import THROTTLE_BYTES_PER_S
+from actors.errors import FailureError
+
+if TYPE_CHECKING:
+    from argparse import ArgumentParser, Namespace, _SubParsersAction
+    from collections.abc import Callable, Sequence
+
+    from failover.control.balancing import CoordinatorMove
+
+MOVE_S: Final = 86_400.0
+"""How long a move is waited for: the copy may be slow on purpose."""
+
+INTERRUPTED: Final = 128 + signal.SIGINT
+
+
+def add_parser(subparsers: _SubParsersAction[ArgumentParser]) -> None:
+    """Add ``rollcall balance``."""
+    parser = subparsers.add_parser("balance", help="spread the coordinators over the hosts")
+    parser.add_argument("--dry-run", action="store_true", help="only print what would be moved")
+    parser.add_argument(
+        "--throttle",
+        type=_rate,
+        default=THROTTLE_BYTES_PER_S,
+        metavar="BYTES",
+        help="how many bytes per second are copied at most (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--data-dir", type=Path, metavar="DIR", help="the cluster of this data directory"
+    )
+    parser.add_argument(
+        "--address", metavar="auto|HOST:PORT", help="the cluster that runs on this Ray"
+    )
+    parser.set_defaults(run=_balance)
+
+
+def _rate(text: str) -> int:
+    if not text.isascii() or not text.isdigit() or not int(text):
+        raise ArgumentTypeError(f"{text!r} is not a rate: give bytes per second")
+    return int(text)
+
+
+def _balance(args: Namespace) -> int:
+    def question() -> None:
+        from actors.deployment import balancing
+        from actors.deployment.actors import ask_controller
+
+        running = _RunningCluster(ask_controller)
+        if not args.dry_run:
+            balancing.balance(running, args.throttle, _say)
+            return
+        for line in [balancing.sentence(move) for move in running.moves()] or [balancing.BALANCED]:
+            _say(line)
+
+    found = find_cluster(args.data_dir, args.address)
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        call_cluster(found, question)
+    except KeyboardInterrupt:
+        print(
+            "rollcall: No other coordinator is moved; the controller completes a move that is "
+            "under way. Run `rollcall balance` again to go on.",
+            file=sys.stderr,
+        )
+        return INTERRUPTED
+    return 0
+
+
+class _RunningCluster:
+    """The cluster on this Ray (:class:`actors.deployment.balancing.MovableCluster`)."""
+
+    def __init__(self, ask_controller: Callable[..., Any]) -> None:
+        self._ask_controller = ask_controller
+
+    def moves(self) -> Sequence[CoordinatorMove]:
+        """Return the moves that would balance it."""
+        moves, why = self._ask_controller("moves")
+        if why:
+            raise FailureError(why)
+        return moves  # type: ignore[no-any-return]
+
+    def move(self, node_id: int, host: str, bytes_per_s: int) -> None:
+        """Move a coordinator with its data."""
+        if why := self._ask_controller("move", node_id, host, bytes_per_s, wait_s=MOVE_S):
+            raise FailureError(why)
+
+
+def _say(line: str) -> None:
+    print(line, flush=True)

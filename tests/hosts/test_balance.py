@@ -1,0 +1,121 @@
+"""A fourth host joins, and coordinators move to it with their data; clients notice nothing."""
+
+import json
+import signal
+from collections.abc import Sequence
+from operator import ne
+from pathlib import Path
+
+import pytest
+
+from bench.hosts.clusters import CHANGE_S, HostCluster, hosts_in
+from bench.hosts.host import DATA, NamespaceHost, Running
+from bench.hosts.ray_hosts import QUICK_HEALTH_CHECKS, RayOnHosts
+from tests.hosts.conftest import NewHosts
+from tests.hosts.riders import Riders
+from tests.waiting import until
+
+COORDINATORS = 8
+SETTINGS = (
+    f"offsets.topic.num.partitions={COORDINATORS}",
+    "group.initial.rebalance.delay.ms=0",
+)
+BALANCE_S = 180.0
+SLOW = "20000"
+"""Bytes per second: a copy takes longer than this test needs to kill something."""
+
+
+def directories(host: NamespaceHost, pattern: str) -> list[str]:
+    """Return the names of the directories of coordinators on a host."""
+    return sorted(path.name for path in (host.disk / DATA.name).glob(pattern))
+
+
+def committed(riders: Riders) -> dict[str, int]:
+    """Return the last offset of each partition that was acknowledged to a member."""
+    rows = [one for line in riders.events("COMMITTED") for one in line.split()[3].split(",")]
+    return {topic: int(offset) for topic, offset in (one.split("=") for one in rows)}
+
+
+def begin_balance(cluster: HostCluster, *options: str) -> Running:
+    """Begin to balance the cluster."""
+    words = ("rollcall", "balance", "--address", cluster.ray.address, *options)
+    return cluster.ray.head.popen(*words, env=cluster.ray.environment)
+
+
+def wait_until_calm(cluster: HostCluster) -> list[str]:
+    """Wait until all coordinators run and are in sync; return their hosts."""
+    status = cluster.wait(
+        lambda status: all(hosts_in(status)) and not status["under_replicated"],
+        "all coordinators run, with all replicas in sync",
+    )
+    return hosts_in(status)
+
+
+def kill_controller(cluster: HostCluster, hosts: Sequence[NamespaceHost]) -> None:
+    """Kill its process; Ray starts it again."""
+    address = cluster.ready["console"].removeprefix("http://").rpartition(":")[0]
+    host = next(host for host in hosts if host.ip == address)
+    assert host.run("pkill", "-9", "-f", "ray::ControllerActor").returncode == 0
+
+
+@pytest.mark.timeout(600)
+def test_a_host_that_joins_gets_coordinators_and_no_member_is_rebalanced(
+    new_hosts: NewHosts,
+) -> None:
+    hosts = new_hosts(5)
+    one, two, three, joined, client = hosts
+    ray = RayOnHosts(one, QUICK_HEALTH_CHECKS)
+    ray.start([one, two, three])
+    cluster = HostCluster(ray, SETTINGS).up()
+    riders = Riders(client, cluster.bootstrap)
+    riders.wait_for_commits()
+    began = riders.events("REVOKED", "LOST")
+    before = wait_until_calm(cluster)
+    planned = cluster.rollcall("balance", "--dry-run")
+    assert planned.stdout == "The cluster is balanced.\n", planned.stderr
+
+    ray.start([joined])
+    cluster.wait(lambda status: status["balance"], "it is offered coordinators")
+    offered = f"Hosts without coordinators: {joined.ip}; `rollcall balance` moves 2 coordinators."
+    assert offered in cluster.rollcall("status").stdout
+    planned = cluster.rollcall("balance", "--dry-run")
+    first, second = planned.stdout.splitlines()
+    assert f" to {joined.ip}: " in first and f" to {joined.ip}: " in second
+    node_id = int(first.split()[1])
+
+    slow = begin_balance(cluster, "--throttle", SLOW)
+    until(lambda: directories(joined, "node-*.incoming/*"), BALANCE_S, "a copy is under way")
+    kill_controller(cluster, hosts)
+    assert slow.process.wait(BALANCE_S) == 1
+    assert wait_until_calm(cluster) == before, "it started where it was"
+    riders.wait_for_commits()
+
+    interrupted = begin_balance(cluster)
+    interrupted.says(f"coordinator {node_id} moves", BALANCE_S)
+    interrupted.process.send_signal(signal.SIGINT)
+    assert interrupted.process.wait(CHANGE_S) == 130, interrupted.stderr.read_text()
+    until(lambda: directories(joined, f"node-{node_id}"), BALANCE_S, "the move is completed")
+    assert wait_until_calm(cluster).count(joined.ip) == 1
+
+    again = cluster.rollcall("balance", wait_s=BALANCE_S)
+    assert again.stdout == f"{second}\nThe cluster is balanced.\n", again.stderr
+    after = wait_until_calm(cluster)
+    assert {after.count(host.ip) for host in (one, two, three, joined)} == {2}
+    assert sum(map(ne, before, after)) == 2
+    assert len(directories(joined, "node-?")) == 2
+    old_home = next(host for host in hosts if host.ip == before[node_id])
+    assert directories(old_home, "node-*.moved-1") == [f"node-{node_id}.moved-1"]
+
+    riders.wait_for_commits()
+    assert riders.events("REVOKED", "LOST") == began, "nobody was rebalanced"
+    acknowledged = committed(riders)
+    riders.end()
+    listed = client.run(
+        "rollcall", "groups", "--bootstrap-server", cluster.bootstrap, "--json",
+        "--describe", "--group", "g", wait_s=60,
+    )  # fmt: skip
+    found = {f"{row['topic']}/{row['partition']}": row for row in json.loads(listed.stdout)}
+    for partition, offset in acknowledged.items():
+        assert int(found[partition]["current_offset"]) >= offset, "no commit is lost"
+    cluster.down()
+    assert not (Path.home() / ".ray").exists()
