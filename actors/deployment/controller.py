@@ -208,6 +208,7 @@ class Controller:
         self._advice.down(node.node_id)
         self._wake.set()
         self._tasks.spawn(self._register_down(node))
+        self._tasks.spawn(self._heal_if_damaged(node))
 
     async def _register_down(self, node: _WatchedNode) -> None:
         """Tell the catalogue's leader; a node that is up after all registers itself again."""
@@ -217,6 +218,18 @@ class Controller:
                 if other.is_up and await self._tell(other.node_id, "node_changed", row):
                     return
             await asyncio.sleep(RETRY_S_MAX)
+
+    async def _heal_if_damaged(self, node: _WatchedNode) -> None:
+        """Ask a coordinator that is down whether its log is damaged: then it opens no listener.
+
+        Reports are not asked of it, since they would wait for it while others fail over.
+        """
+        while not node.is_up:
+            with suppress(*UNREACHED):
+                status = await self._ask_status(node.node_id)
+                if status["is_damaged"]:
+                    await self._heal(node.node_id, await self.statuses())
+            await asyncio.sleep(LOOK_S)
 
     async def _learn_process(self, node: _WatchedNode) -> None:
         """Ask a coordinator for its process id while it is not known to be up.

@@ -319,6 +319,27 @@ def test_a_coordinator_whose_move_was_interrupted_is_created_again(
 
         await until_async(is_restored, WITHIN_S, "it is created")
         looking.cancel()
+
+
+def test_a_coordinator_that_was_seen_before_and_returns_damaged_begins_empty() -> None:
+    """It opens no listener, so nothing but a question shows that it is there again."""
+    statuses = {
+        0: status([row(n, is_voter=True) for n in AT_HOME]),
+        1: status([], is_damaged=True),
+        2: status([leads(0, 2, partition=n) for n in AT_HOME]),
+    }
+
+    async def test() -> None:
+        cluster = Cluster(statuses)
+        controller = Controller(SPEC, cluster)
+        node = controller._nodes[1]
+        node.pid = 1
+        controller._went_down(node)
+
+        async def is_told() -> bool:
+            return ("coordinator-1", "start_empty") in cluster.told
+
+        await until_async(is_told, WITHIN_S, "it begins empty")
         await controller.stop()
 
     asyncio.run(test())
