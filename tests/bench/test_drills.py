@@ -7,6 +7,7 @@ from msgspec.structs import replace
 
 from actors.cli import admin
 from actors.cli.client import AdminClient
+from actors.errors import ExitCode
 from bench.client.blocking_client import BlockingClient
 from bench.drills import ACTIONS, main
 from bench.host_drills.table import HOST_DRILLS
@@ -87,7 +88,7 @@ def test_a_senseless_number_of_members_is_bad_input(members, capsys):
 
 
 def test_a_data_directory_without_a_cluster_is_a_failure_said_in_one_sentence(tmp_path, capsys):
-    assert main(["kill-leader", "--data-dir", str(tmp_path)]) == 1
+    assert main(["kill-leader", "--data-dir", str(tmp_path)]) == ExitCode.NO_CLUSTER
     assert capsys.readouterr().err == f"rollcall: No cluster is running on {tmp_path}.\n"
 
 

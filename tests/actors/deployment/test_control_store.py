@@ -4,6 +4,7 @@ import json
 import os
 import signal
 import time
+from contextlib import suppress
 from typing import Any
 
 import psutil
@@ -19,11 +20,11 @@ CONTROL_STORE, RAYLET = "gcs_server", "raylet"
 
 def process(cluster: RunningCluster, name: str) -> int:
     """Return the process id of a part of a cluster's Ray; 0 if there is none."""
-    children = psutil.Process(cluster.process.pid).children(recursive=True)
-    found = [
-        one.pid for one in children if one.name() == name and one.status() != psutil.STATUS_ZOMBIE
-    ]
-    return found[0] if found else 0
+    for child in psutil.Process(cluster.process.pid).children(recursive=True):
+        with suppress(psutil.NoSuchProcess):
+            if child.name() == name and child.status() != psutil.STATUS_ZOMBIE:
+                return child.pid
+    return 0
 
 
 def kill_until_it_is_back(cluster: RunningCluster, name: str) -> None:
