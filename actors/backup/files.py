@@ -30,6 +30,7 @@ from failover.machine_adapters import CATALOG_ADAPTER, MACHINES
 from failover.partition_kinds import CATALOG, kind_of, title_of
 from protocol.record_batches import BadBatchError, encode, read_batches
 from protocol.records import BadRecord, UnknownRecordType
+from storage.disk.directory import sync_directory
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -76,7 +77,7 @@ def new_backup(target: Path) -> Iterator[Path]:
         if target.exists():
             raise BadInputError(f"{target} already exists: choose another directory.")
         draft.rename(target)
-        _sync_directory(target.parent)
+        sync_directory(target.parent)
     except OSError as error:
         raise FailureError(f"{target} cannot be written: {error.strerror}.") from error
     finally:
@@ -100,7 +101,7 @@ def write_partition(
             size += len(data)
         file.flush()
         os.fsync(file.fileno())
-    _sync_directory(path.parent)
+    sync_directory(path.parent)
     return PartitionFile(
         partition=partition,
         offset=offset,
@@ -133,15 +134,7 @@ def write_manifest(backup: Path, manifest: Manifest) -> None:
         file.write(render(manifest))
         file.flush()
         os.fsync(file.fileno())
-    _sync_directory(backup)
-
-
-def _sync_directory(path: Path) -> None:
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
+    sync_directory(backup)
 
 
 def read_partition(backup: Path, row: PartitionFile) -> Iterator[RawRecord]:

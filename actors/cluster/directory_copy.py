@@ -16,7 +16,7 @@ from typing import IO, TYPE_CHECKING, Final
 
 from actors.waiting import is_answered, poll
 from storage.disk import witness
-from storage.disk.directory import set_aside
+from storage.disk.directory import set_aside, sync_directory
 from storage.disk.identity import directory_id_in
 from storage.disk.incarnation import Incarnation
 from storage.log import LogError
@@ -172,7 +172,7 @@ class DirectoryCopier:
         path, incoming = self._path(node_id), self._incoming(node_id)
         try:
             known, start = _witnessed(incoming, text)
-            _sync(incoming)
+            sync_directory(incoming)
             if path.exists():
                 set_aside(path, REPLACED)
                 path.rmdir()
@@ -218,11 +218,3 @@ def _checksum(file: Path) -> bytes | str:
             return hashlib.file_digest(content, "sha256").digest()
     except OSError as error:
         return f"{file} cannot be read: {error}."
-
-
-def _sync(directory: Path) -> None:
-    descriptor = os.open(directory, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

@@ -108,10 +108,11 @@ def _write_safely(path: Path, text: str) -> None:
         file.flush()
         os.fsync(file.fileno())
     draft.rename(path)
-    _sync_directory(path.parent)
+    sync_directory(path.parent)
 
 
-def _sync_directory(directory: Path) -> None:
+def sync_directory(directory: Path) -> None:
+    """Wait until the names of the files in a directory are on disk. Raises OSError."""
     descriptor = os.open(directory, os.O_RDONLY)
     try:
         os.fsync(descriptor)
@@ -257,7 +258,7 @@ def set_aside(directory: Path, why: str = "corrupt") -> Path:
             raise
         return _set_aside_within(directory, why)
     directory.mkdir()
-    _sync_directory(directory.parent)
+    sync_directory(directory.parent)
     return aside
 
 
@@ -269,7 +270,7 @@ def _set_aside_within(directory: Path, why: str) -> Path:
     for entry in list(directory.iterdir()):
         if not _is_aside(entry):
             entry.rename(aside / entry.name)
-    _sync_directory(directory)
+    sync_directory(directory)
     return aside
 
 
