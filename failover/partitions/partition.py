@@ -10,6 +10,7 @@ dropped and rebuilt from the log, in slices.
 
 from __future__ import annotations
 
+from collections import deque
 from enum import StrEnum
 from itertools import islice
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -104,7 +105,7 @@ class Partition:
         self._is_elected = False
         self._led_epoch = -1
         self._turn: dict[Any, Record] = {}
-        self.deferred: list[tuple[Request, Sequence[str] | None]] = []
+        self.deferred: deque[tuple[Request, Sequence[str] | None]] = deque()
         self._again: list[tuple[Request, Sequence[str]]] = []
         self._runs = Runs()
         self._output = TurnOutput(self.number)
@@ -316,7 +317,7 @@ class Partition:
             return
         for _ in range(len(self.deferred)):
             if self.deferred:
-                yield self.deferred.pop(0)
+                yield self.deferred.popleft()
 
     def tick(self, now: int) -> None:
         """Advance the replica's time; a replica without peers waits until its log is read."""
