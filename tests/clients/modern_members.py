@@ -23,16 +23,17 @@ Assigned = frozenset[tuple[str, int]]
 
 
 class Member:
-    """One member; ``assigned`` is what the server gave it last."""
+    """One member, of one topic; ``assigned`` is what the server gave it last."""
 
     api_key: int
 
-    def __init__(self, bootstrap: str, group_id: str, member_id: str) -> None:
+    def __init__(self, bootstrap: str, group_id: str, member_id: str, topic: str) -> None:
         self.member_id = member_id
         self.epoch = 0
         self.assigned: Assigned = frozenset()
         self._bootstrap = bootstrap
         self._group_id = group_id
+        self._topic = topic
 
     def beat(self) -> None:
         """Send one heartbeat, which joins at first."""
@@ -80,18 +81,19 @@ class Member:
         raise NotImplementedError
 
     def learn(self, answer: Any) -> None:
-        """Note what was assigned."""
-        raise NotImplementedError
+        """Note what was assigned: partitions, unless the type of the group has tasks."""
+        if answer.assignment is not None:
+            self.assigned = frozenset(
+                (str(topic.topic_id), index)
+                for topic in answer.assignment.topic_partitions
+                for index in topic.partitions
+            )
 
 
 class ConsumerMember(Member):
     """A static member of a consumer group that subscribes to one topic."""
 
     api_key, version = CONSUMER_HEARTBEAT, 1
-
-    def __init__(self, bootstrap: str, group_id: str, member_id: str, topic: str) -> None:
-        super().__init__(bootstrap, group_id, member_id)
-        self._topic = topic
 
     def describe(self) -> Any:
         return wire.describe_consumer(self._bootstrap, self._group_id)
@@ -119,23 +121,11 @@ class ConsumerMember(Member):
             },
         )
 
-    def learn(self, answer: Any) -> None:
-        if answer.assignment is not None:
-            self.assigned = frozenset(
-                (str(topic.topic_id), index)
-                for topic in answer.assignment.topic_partitions
-                for index in topic.partitions
-            )
-
 
 class ShareMember(Member):
     """A member of a share group that subscribes to one topic."""
 
     api_key, version = SHARE_HEARTBEAT, 1
-
-    def __init__(self, bootstrap: str, group_id: str, member_id: str, topic: str) -> None:
-        super().__init__(bootstrap, group_id, member_id)
-        self._topic = topic
 
     def describe(self) -> Any:
         return wire.describe_share(self._bootstrap, self._group_id)
@@ -148,14 +138,6 @@ class ShareMember(Member):
             subscribed_topic_names=None if epoch else (self._topic,),
         )
 
-    def learn(self, answer: Any) -> None:
-        if answer.assignment is not None:
-            self.assigned = frozenset(
-                (str(topic.topic_id), index)
-                for topic in answer.assignment.topic_partitions
-                for index in topic.partitions
-            )
-
 
 class StreamsMember(Member):
     """A member of a streams group: one subtopology with a store and a repartition topic.
@@ -164,10 +146,6 @@ class StreamsMember(Member):
     """
 
     api_key = STREAMS_HEARTBEAT
-
-    def __init__(self, bootstrap: str, group_id: str, member_id: str, topic: str) -> None:
-        super().__init__(bootstrap, group_id, member_id)
-        self._topic = topic
 
     def describe(self) -> Any:
         return wire.describe_streams(self._bootstrap, self._group_id)
