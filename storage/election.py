@@ -141,7 +141,8 @@ class Election:
             granted = self._is_complete(vote)
             core.join_epoch(vote.epoch, vote.candidate.node_id if granted else -1)
             self._voted_key = vote.candidate if granted else None
-            self.wait_anew()
+            if granted:  # who refuses may itself have the log that must lead: it goes on waiting
+                self.wait_anew()
             self._answer(vote, granted)
 
     def on_voted(self, voted: Voted) -> None:
@@ -178,7 +179,6 @@ class Election:
     def forget_vote(self) -> None:
         """Note that another epoch began without a vote of this replica."""
         self._voted_key = None
-        self.wait_anew()
 
     def _ask_first(self) -> None:
         """Begin the pre-vote: ask whether a majority would vote for this replica."""

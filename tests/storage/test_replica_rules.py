@@ -1,6 +1,7 @@
 """What one replica of several may say, and when: the rules of Raft, one by one."""
 
 import random
+from collections.abc import Callable
 
 import pytest
 
@@ -205,6 +206,28 @@ def test_a_transfer_frees_from_the_promise_for_the_next_epoch_only(
     voter.hear(append(1, 0, 0))
     ready = voter.hear(vote(epoch, 9, 9, transfer=True))
     assert granted(ready) == ([True] if answered else [])
+
+
+@pytest.mark.parametrize(
+    "newer",
+    [vote, lambda epoch: Voted(0, epoch, OTHER, False, True)],
+    ids=["vote", "epoch"],
+)
+def test_a_replica_that_grants_no_vote_stands_when_its_timeout_ends(
+    newer: Callable[[int], Message],
+) -> None:
+    voter = One(batch(0, 1), epoch=1)
+    voter.hear(append(1, 1, 1))
+    epoch, end = 1, voter.now + TIMING.election_max_ms
+    for now in range(voter.now + PROMISE, end, TIMING.heartbeat_ms):
+        voter.tick(now)
+        if voter.replica.role is Role.PROSPECTIVE:
+            break
+        epoch += 1
+        assert granted(voter.hear(newer(epoch))) in ([], [False])
+        assert voter.replica.epoch == epoch
+    voter.tick(end)
+    assert voter.replica.role is Role.PROSPECTIVE
 
 
 def test_after_a_start_no_vote_is_given_before_an_unknown_promise_is_over() -> None:
