@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlsplit
 
 from actors.waiting import poll
-from bench.hosts.clusters import hosts_in
+from bench.hosts.clusters import COMMAND_S, hosts_in
 from bench.hosts.host import DATA
 from bench.servers.condition import holds
 from failover.drills.checked import DrillError
@@ -33,6 +33,12 @@ WELL_MS_MAX: Final = 150_000
 
 LEFT_MS_MAX: Final = 60_000
 """How long all groups may take to leave some hosts."""
+
+OFFERED_MS_MAX: Final = 30_000
+"""How long the controller may take to see a host that has joined."""
+
+BALANCE_S: Final = 300.0
+"""How long coordinators may take to move, one after the other."""
 
 RAY_ENDS_S: Final = 60.0
 """How long Ray's process on a host may take to notice that the head has given it up."""
@@ -167,6 +173,19 @@ class HostStage:
         self.cluster.ray.start(self.spares)
         self.rehearsal.say(f"Ray runs on {_names(self.spares)}, too, which is spare")
 
+    def welcome_spares(self) -> None:
+        """Let spare hosts join, and wait until the operator is told that they have room."""
+        self.rehearsal.fault_begins()
+        self.start_spares()
+
+        def is_offered() -> bool:
+            offer = (self.status() or {}).get("balance", "")
+            return all(host.ip in offer for host in self.spares)
+
+        names = _names(self.spares)
+        self.clients.wait(is_offered, OFFERED_MS_MAX, f"said that {names} can have coordinators")
+        self.rehearsal.say(f"the status says that {names} can have coordinators")
+
     def cut(self, host: NamespaceHost) -> None:
         """Cut a host off from everybody."""
         self.rehearsal.fault_begins()
@@ -219,13 +238,24 @@ class HostStage:
         self.network.set_clock(host, ahead_ms)
         self._after(f"the wall clock of {host.name} is {ahead_ms / 1000:g} s ahead")
 
-    def command(self, *words: str) -> None:
-        """Run a command of an operator that must succeed."""
+    def command(self, *words: str, wait_s: float = COMMAND_S) -> str:
+        """Run a command of an operator that must succeed; return what it says."""
         self.rehearsal.fault_begins()
-        done = self.cluster.rollcall(*words)
+        done = self.cluster.rollcall(*words, wait_s=wait_s)
         if done.returncode:
             raise DrillError(f"`rollcall {' '.join(words)}` failed: {done.stderr.strip()}")
         self._after(f"rollcall {' '.join(words)}")
+        return done.stdout
+
+    def balance(self) -> None:
+        """Balance the cluster: all hosts, spare ones too, then have their share."""
+        for line in self.command("balance", wait_s=BALANCE_S).splitlines():
+            self.rehearsal.say(f"  {line}")
+        rows = (self.status() or {}).get("coordinators", [])
+        self.homes = [row["ray_host"] for row in rows]
+        held = [self.homes.count(host.ip) for host in (*self.hosts, *self.spares)]
+        if not min(held) or max(held) - min(held) > 1:
+            raise DrillError(f"The hosts have {held} coordinators, which is not balanced.")
 
     def copy_of_directory(self, host: NamespaceHost) -> Path:
         """Copy the directory of the coordinator on a host while it runs."""

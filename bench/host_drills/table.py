@@ -40,6 +40,16 @@ EXPECT: Final = Expect(unheard_p99_ms_max=20_000, replicated_ms_max=120_000)
 """What most drills may cost. Ray takes long to start where all hosts share two processors."""
 
 
+FAR_APART: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        "replica.heartbeat.interval.ms": "200",
+        "replica.lease.ms": "1500",
+        "replica.election.timeout.ms": "3000",
+    }
+)
+"""What an operator sets where a round trip takes half a second, and longer if a packet is lost."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HostDrill:
     """One row. ``carry_out`` is the fault with its schedule, until all is well again.
@@ -175,6 +185,13 @@ def _rolling_reboot(stage: HostStage) -> None:
         stage.wait_until_well()
 
 
+def _add_host_under_load(stage: HostStage) -> None:
+    stage.welcome_spares()
+    stage.pause(AWAY_S)
+    stage.balance()
+    stage.wait_until_well()
+
+
 def _clock_skewed_host(stage: HostStage) -> None:
     skewed = stage.leader()
     for ahead_ms in (10 * DAY_MS, -10 * DAY_MS, 0):
@@ -213,6 +230,7 @@ HOST_DRILLS: Final[Mapping[str, HostDrill]] = {
             name="slow-network",
             about="between the hosts all is 200 ms ± 50 late, and 1 % of it is lost",
             carry_out=_slow_network,
+            configs=FAR_APART,
             ray_settings=RAYS_OWN_HEALTH_CHECKS,
         ),
         HostDrill(
@@ -242,6 +260,13 @@ HOST_DRILLS: Final[Mapping[str, HostDrill]] = {
             name="host-returns-stale",
             about="the host of a leader boots with a copy of its directory from some time ago",
             carry_out=_host_returns_stale,
+        ),
+        HostDrill(
+            name="add-host-under-load",
+            about="a host joins while members heartbeat and commit, and is given coordinators",
+            carry_out=_add_host_under_load,
+            spares=1,
+            configs={"offsets.topic.num.partitions": "8"},
         ),
         HostDrill(
             name="drain-host",

@@ -1,6 +1,7 @@
 """Drills on hosts: each is carried out here on hosts that only note what happens to them."""
 
 from dataclasses import dataclass, field
+from itertools import cycle
 from pathlib import Path
 
 import pytest
@@ -14,6 +15,7 @@ from bench.load.rehearsal import Rehearsal
 from failover.drills.checked import DrillError
 from failover.drills.drill import names
 from failover.drills.verdict import DrillRecord, MemberTimeline, judge
+from protocol.config import Configs
 from protocol.members.history import MemberHistoryEvent, MemberHistoryKind
 
 ROOT = Path(__file__).parent.parent.parent
@@ -99,7 +101,8 @@ class NotingCluster:
             assert host.is_up
             host.has_ray = host.leads = True
 
-    def rollcall(self, *words):
+    def rollcall(self, *words, wait_s):
+        assert wait_s > 0
         self.commands.append(words)
         if words[0] == "drain":
             (host,) = (each for each in self.hosts if each.ip == words[1])
@@ -107,6 +110,7 @@ class NotingCluster:
 
         class Done:
             returncode = 1 if self.refusal else 0
+            stdout = "a line\n"
             stderr = self.refusal
 
         return Done
@@ -165,10 +169,12 @@ class NotingStage(HostStage):
         hosts, spares = everybody[:count], everybody[count:-1]
         self.used: set[str] = set()
         self.problem = ""
+        self.is_stuck = False
         cluster = NotingCluster(hosts[0], [*hosts, *spares])
         rehearsal = NotingRehearsal(row.drill(), NotingClients([*hosts, *spares]))
         super().__init__(NotingNetwork(everybody), cluster, hosts, spares, rehearsal)
-        self.places = [host.ip for host in hosts]
+        coordinators = int(row.configs.get("offsets.topic.num.partitions", count))
+        self.places = [hosts[number % count].ip for number in range(coordinators)]
         self.find_homes()
 
     def __getattribute__(self, name):
@@ -181,6 +187,10 @@ class NotingStage(HostStage):
 
     def status(self):
         by_ip = {host.ip: host for host in self.network}
+        joined = [host.ip for host in self.spares if host.has_ray]
+        if ("balance",) in self.cluster.commands and not self.is_stuck:
+            spread = cycle([*(host.ip for host in self.hosts), *joined])
+            self.places = [next(spread) for _ in self.places]
         for node_id, ip in enumerate(self.places):
             if not by_ip[ip].has_ray and self.spares and self.spares[0].has_ray:
                 self.places[node_id] = self.spares[0].ip
@@ -201,6 +211,7 @@ class NotingStage(HostStage):
             "partitions": groups,
             "share_state": [],
             "under_replicated": [],
+            "balance": f"Hosts without coordinators: {', '.join(joined)}" if joined else "",
         }
 
 
@@ -216,6 +227,7 @@ def test_the_table_has_every_drill_and_no_name_twice():
         "head-dies",
         "head-and-leader-die",
         "host-returns-stale",
+        "add-host-under-load",
         "drain-host",
         "rolling-reboot",
         "clock-skewed-host",
@@ -271,6 +283,20 @@ def test_a_command_that_fails_ends_the_drill_with_its_sentence(tmp_path):
     stage.cluster.refusal = "rollcall: The controller does not answer.\n"
     with pytest.raises(DrillError, match="failed: rollcall: The controller does not answer"):
         HOST_DRILLS["drain-host"].carry_out(stage)
+
+
+def test_a_host_that_is_given_no_coordinator_ends_the_drill(tmp_path):
+    stage = NotingStage(HOST_DRILLS["add-host-under-load"], 3, tmp_path)
+    stage.is_stuck = True
+    with pytest.raises(DrillError, match=r"have \[3, 3, 2, 0\] coordinators"):
+        HOST_DRILLS["add-host-under-load"].carry_out(stage)
+
+
+def test_where_a_round_trip_is_long_the_lease_is_longer_and_the_configs_fit_each_other():
+    row = HOST_DRILLS["slow-network"]
+    configs = Configs(row.configs)
+    round_trip_ms = 2 * (200 + 50)
+    assert configs.integer("replica.lease.ms") > round_trip_ms
 
 
 def heartbeats(*times_ms):
