@@ -7,12 +7,12 @@ import json
 import os
 import signal
 import sys
-from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from actors.cluster.listening_ports import DEFAULT_PORT, LOCAL_HOST
 from actors.errors import MEANINGS, CommandError, ExitCode
+from actors.installation import installed_version
 from actors.skip_hypothesis import skip_hypothesis
 
 if TYPE_CHECKING:
@@ -66,7 +66,7 @@ class _Version(argparse.Action):
     """Prints the version of the installed package."""
 
     def __call__(self, parser: argparse.ArgumentParser, *_: object) -> None:
-        print(f"{parser.prog} {version(parser.prog)}")
+        print(f"{parser.prog} {installed_version()}")
         parser.exit()
 
 

@@ -27,6 +27,7 @@ from actors.coordinator.loop_watch import INTERVAL, LoopWatch
 from actors.coordinator.pump import Pump, PumpDependencies
 from actors.coordinator.registration import Registration, has_every_leader
 from actors.coordinator.state_copies import CopySlice, CopyStart, StateCopies
+from actors.installation import installed_version
 from actors.peers.handshake import LocalNode
 from actors.peers.peers import Peers
 from actors.peers.tls import tls_settings
@@ -505,6 +506,8 @@ class Coordinator:
             "is_damaged": self.is_damaged,
             "connections": 0 if pump is None else len(pump.listener.connections),
             "linked": [] if self._links is None else list(self._links.linked),
+            "link_versions": {} if self._links is None else self._links.versions,
+            "version": installed_version(),
             "partitions": [] if host is None else [asdict(row) for row in host.status(self.now())],
             "sync_ms": {} if pump is None else pump.syncs.status(),
         }

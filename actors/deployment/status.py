@@ -83,6 +83,8 @@ def _coordinator(
     if status is None:
         return row
     row |= {name: status[name] for name in ("pid", "state", "connections", "linked")}
+    row["version"] = status.get("version", "unknown")
+    row["link_versions"] = {str(one): used for one, used in status.get("link_versions", {}).items()}
     row["sync_ms"] = status.get("sync_ms", {})
     row["metrics"] = status.get("metrics", {})
     if status["failure"]:
@@ -167,6 +169,7 @@ def as_text(status: Mapping[str, Any]) -> str:
             + _sync_of(row)
             + (f", {row['failure']}" if "failure" in row else "")
         )
+    lines += _versions(status["coordinators"])
     for number, row in enumerate(status["workers"]):
         lines.append(
             f"assignor {number}: {row['state']}, process {row['pid'] or '-'}, "
@@ -188,6 +191,18 @@ def as_text(status: Mapping[str, Any]) -> str:
     if status["shortage"]:
         lines.append(f"{status['shortage']}.")
     return "\n".join(lines)
+
+
+def _versions(coordinators: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Return a line that says who runs which version, if not all run the same."""
+    found: dict[str, list[int]] = {}
+    for row in coordinators:
+        if "version" in row:
+            found.setdefault(row["version"], []).append(row["node_id"])
+    if len(found) < 2:
+        return []
+    told = (f"{version} on coordinator {_listed(nodes)}" for version, nodes in found.items())
+    return [f"versions: {'; '.join(told)}"]
 
 
 def _sync_of(row: Mapping[str, Any]) -> str:

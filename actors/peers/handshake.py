@@ -20,6 +20,11 @@ A verdict is about the incarnation of the directory in the hello
 
 A hello ends with a signature by the secret. It does not replace the proof, as it can be replayed;
 it identifies peers in the first frame, so that other connections cannot take their slots.
+
+A hello also names the versions of the protocol that its sender speaks, and both ends use the newest
+common one (:mod:`actors.peers.versions`). As a proof covers both hellos, nobody in between can make
+them use an older one. A later version may add fields to a hello, before its signature: here they
+are not read.
 """
 
 from __future__ import annotations
@@ -31,16 +36,18 @@ from typing import TYPE_CHECKING, Final, TypeGuard
 
 import msgpack
 
+from actors.peers.versions import (
+    NAMED_FROM,
+    PEER_VERSIONS,
+    PeerVersion,
+    VersionRange,
+    disagreement,
+    newest_common,
+)
 from storage.disk.incarnation import TOKENS_MAX, Incarnation
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-
-PROTOCOL_VERSION: Final = 4
-"""The version of the peer protocol; peers with different versions refuse each other.
-
-4: frames after the proofs are authenticated.
-"""
 
 NEVER_STARTED: Final = Incarnation("")
 
@@ -62,13 +69,14 @@ class RefusedError(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LocalNode:
-    """This coordinator's identity. The secret is the cluster's."""
+    """This coordinator's identity, and the versions that it speaks. The secret is the cluster's."""
 
     cluster_id: str
     node_id: int
     directory_id: str
     secret: bytes
     incarnation: Incarnation = NEVER_STARTED
+    versions: tuple[PeerVersion, ...] = PEER_VERSIONS
 
     def __repr__(self) -> str:
         """Return everything but the secret."""
@@ -77,9 +85,12 @@ class LocalNode:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Hello:
-    """A peer's identity; ``wanted`` is the node that it means to connect to."""
+    """A peer's identity; ``wanted`` is the node that it means to connect to.
 
-    version: int
+    ``version`` is the newest one that both ends speak.
+    """
+
+    version: PeerVersion
     cluster_id: str
     node_id: int
     directory_id: str
@@ -91,8 +102,10 @@ class Hello:
 def hello(me: LocalNode, wanted: int, nonce: bytes) -> bytes:
     """Encode the first frame."""
     start = (me.incarnation.number, me.incarnation.tokens)
+    spoken = VersionRange.of(me.versions)
     rows = (
-        MAGIC, PROTOCOL_VERSION, me.cluster_id, me.node_id, me.directory_id, wanted, nonce, *start
+        MAGIC, spoken.newest, spoken.oldest, me.cluster_id, me.node_id, me.directory_id, wanted,
+        nonce, *start,
     )  # fmt: skip
     packed: bytes = msgpack.packb((*rows, _signature(me.secret, rows)))
     return packed
@@ -106,17 +119,22 @@ def _signature(secret: bytes, rows: Sequence[object]) -> bytes:
 def read_hello(frame: bytes, me: LocalNode) -> Hello:
     """Decode the other end's first frame; raises :class:`RefusedError` if it is not a peer."""
     try:
-        magic, version, *rest = msgpack.unpackb(frame)
+        magic, newest, *rest = msgpack.unpackb(frame)
     except (ValueError, TypeError, msgpack.UnpackException):
-        magic, version, rest = None, None, []
-    if magic != MAGIC or not isinstance(version, int):
+        magic, newest, rest = None, None, []
+    if magic != MAGIC or not isinstance(newest, int):
         raise RefusedError("it does not use the peer protocol")
-    if version != PROTOCOL_VERSION:
-        raise RefusedError(
-            f"it uses version {version} of the peer protocol, and we use {PROTOCOL_VERSION}"
-        )
+    oldest = newest
+    if newest >= NAMED_FROM:
+        oldest, *rest = rest or [None]
+    if not isinstance(oldest, int):
+        raise RefusedError("its hello is incomplete")
+    spoken = VersionRange(oldest, newest)
+    version = newest_common(me.versions, spoken)
+    if version is None:
+        raise RefusedError(disagreement(me.versions, spoken))
     signature: object = rest[-1] if rest else b""
-    rows = (magic, version, *rest[:-1])
+    rows = (magic, newest, oldest, *rest[:-1])
     found = _rest(version, rest[:-1])
     if found.cluster_id != me.cluster_id:
         raise RefusedError(f"it belongs to cluster {found.cluster_id!r} and not to {me.cluster_id}")
@@ -126,7 +144,7 @@ def read_hello(frame: bytes, me: LocalNode) -> Hello:
     return found
 
 
-def _rest(version: int, rest: list[object]) -> Hello:
+def _rest(version: PeerVersion, rest: list[object]) -> Hello:
     match rest:
         case [
             str(cluster_id),
@@ -136,6 +154,7 @@ def _rest(version: int, rest: list[object]) -> Hello:
             bytes(nonce),
             int(number),
             [*tokens],
+            *_,
         ] if len(nonce) == NONCE_BYTES and _are_tokens(tokens):
             return Hello(
                 version=version,
@@ -165,10 +184,12 @@ def check_proof(given: bytes, wanted: bytes) -> None:
         raise RefusedError("it does not know the cluster's secret")
 
 
-def frame_key(secret: bytes, role: bytes, caller_hello: bytes, callee_hello: bytes) -> bytes:
-    """Return the key for the frames that the end with this role sends on this link."""
+def frame_key(
+    secret: bytes, role: bytes, caller_hello: bytes, callee_hello: bytes, version: int
+) -> bytes:
+    """Return the key for the frames that the end with this role sends on a link of this version."""
     salt = hashlib.sha256(_with_length(caller_hello) + _with_length(callee_hello)).digest()
-    return hkdf(secret, salt, b"frames of the " + role)
+    return hkdf(secret, salt, b"frames of the %b, version %d" % (role, version))
 
 
 def hkdf(secret: bytes, salt: bytes, info: bytes) -> bytes:

@@ -26,12 +26,11 @@ from actors.peers.handshake import (
     read_hello,
 )
 from actors.peers.tls import SECURITY_PROTOCOL, uses_tls
+from actors.peers.versions import PEER_VERSIONS
 from storage.peer_frames import MessageError
 from storage.peer_packing import BODY_BYTES_MAX, FRAME_BYTES_MAX, FrameReader, framed
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from actors.peers.handshake import Hello, LocalNode
     from actors.peers.tls import TlsEnd
 
@@ -85,6 +84,7 @@ class Link(asyncio.Protocol):
     def __init__(self, links: Links, node_id: int = -1, tls: TlsEnd | None = None) -> None:
         self.node_id = node_id
         self.directory_id = ""
+        self.version = PEER_VERSIONS[-1]
         self.address = "unknown"
         self.is_caller = node_id >= 0
         self.ended = asyncio.get_running_loop().create_future()
@@ -251,12 +251,13 @@ class Link(asyncio.Protocol):
 
     def _know(self, found: Hello, frame: bytes) -> None:
         self.directory_id, self.incarnation = found.directory_id, found.incarnation
+        self.version = found.version
         self._their_hello = frame
 
     def _take_proof(self, frame: bytes) -> None:
         role = CALLEE if self.is_caller else CALLER
-        check_proof(frame, self._of_link(proof, role))
-        self._verifier = FrameVerifier(self._of_link(frame_key, role))
+        check_proof(frame, self._proof(role))
+        self._verifier = FrameVerifier(self._frame_key(role))
         if not self.is_caller:
             self._say_proof(CALLEE)
         if not self._links.vouches(self):
@@ -279,14 +280,19 @@ class Link(asyncio.Protocol):
         self._links.opened(self)
 
     def _say_proof(self, role: bytes) -> None:
-        self.send(self._of_link(proof, role))
-        self._signer = FrameSigner(self._of_link(frame_key, role))
+        self.send(self._proof(role))
+        self._signer = FrameSigner(self._frame_key(role))
 
-    def _of_link(self, derive: Callable[[bytes, bytes, bytes, bytes], bytes], role: bytes) -> bytes:
-        """Return what is derived from the secret for an end of this link."""
+    def _proof(self, role: bytes) -> bytes:
+        return proof(self._links.me.secret, role, *self._hellos())
+
+    def _frame_key(self, role: bytes) -> bytes:
+        return frame_key(self._links.me.secret, role, *self._hellos(), self.version.number)
+
+    def _hellos(self) -> tuple[bytes, bytes]:
+        """Return the caller's hello and the callee's."""
         mine, theirs = self._my_hello, self._their_hello
-        first, second = (mine, theirs) if self.is_caller else (theirs, mine)
-        return derive(self._links.me.secret, role, first, second)
+        return (mine, theirs) if self.is_caller else (theirs, mine)
 
     def _handshake_timed_out(self) -> None:
         self.refuse(f"it did not identify itself within {HANDSHAKE_S:g} s")

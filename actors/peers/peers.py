@@ -147,17 +147,24 @@ class Peers:
         """The nodes with an open link."""
         return tuple(sorted(self._open))
 
+    @property
+    def versions(self) -> dict[int, int]:
+        """The version of the peer protocol that each open link uses, by node id."""
+        return {node_id: self._open[node_id].version.number for node_id in self.linked}
+
     # --- messages
 
     def send(self, node_id: int, messages: Sequence[Message]) -> None:
         """Send all messages of one turn; they are lost if there is no link.
 
-        A slow peer gets no records; replicas send these again later. A message that is too large
-        is dropped, and the link stays.
+        A slow peer gets no records; replicas send these again later. A message that is too large,
+        or that the version of the link does not have, is dropped, and the link stays.
         """
         link = self._open.get(node_id)
         if link is None or not messages or node_id in self._cut or node_id not in self._told:
             return
+        if not link.version.has_all_kinds:
+            messages = link.version.known(messages)
         if not link.takes(records=True):
             small = without_payload(messages) if link.takes(records=False) else []
             if len(small) < len(messages):
@@ -309,7 +316,8 @@ class Peers:
             self._tell_down(node_id)
         self._open[node_id] = link
         by = f" by {link.tls_version}" if link.tls_version else ""
-        _log.info("linked to node %d at %s%s", node_id, link.address, by)
+        number = link.version.number
+        _log.info("linked to node %d at %s, version %d%s", node_id, link.address, number, by)
         self._vouching.accepted(node_id)
         if self._vouching.is_over(boot_ms()):
             self._tell_all()

@@ -5,6 +5,8 @@ from pathlib import Path
 
 import pytest
 
+from actors.installation import installed_version
+from actors.peers.versions import PEER_VERSIONS
 from bench.client.blocking_client import BlockingClient
 from protocol.wire.errors import ErrorCode
 from tests.actors.coordinator.coordinators import running
@@ -30,6 +32,9 @@ def test_what_is_acknowledged_was_replicated_by_tls(
             assert made.topics[0].error_code is ErrorCode.none
         status = [coordinator.status() for coordinator in cluster.coordinators]
         assert [row["linked"] for row in status] == [[1, 2], [0, 2], [0, 1]]
+        newest = PEER_VERSIONS[-1].number
+        assert status[0]["link_versions"] == {1: newest, 2: newest}
+        assert status[0]["version"] == installed_version()
     said = [row.getMessage() for row in caplog.records if "linked to node" in row.getMessage()]
     assert len(said) >= 6
     assert all(line.endswith(" by TLSv1.3") for line in said)

@@ -64,6 +64,24 @@ def two_of_three() -> dict[str, Any]:
     return cluster_status(SPEC, [1, 2, 3], statuses, [])
 
 
+def test_the_status_says_who_runs_which_version_while_they_differ() -> None:
+    first = {**coordinator(), "version": "0.1.0", "link_versions": {1: 5}}
+    for other, line in (
+        ("0.1.0", []),
+        ("0.2.0", ["versions: 0.1.0 on coordinator 0,2; 0.2.0 on coordinator 1"]),
+    ):
+        statuses = {0: first, 1: {**first, "version": other}, 2: first}
+        status = cluster_status(SPEC, [1, 2, 3], statuses, [])
+        assert status["coordinators"][0]["link_versions"] == {"1": 5}  # as in JSON
+        assert [row for row in as_text(status).splitlines() if row.startswith("versions")] == line
+
+
+def test_the_status_of_a_coordinator_that_names_no_version_is_taken() -> None:
+    status = cluster_status(SPEC, [1, 2, 3], {0: coordinator()}, [])
+    assert status["coordinators"][0]["version"] == "unknown"
+    assert "versions" not in as_text(status)
+
+
 def test_the_status_shows_how_long_syncs_take_and_whether_leaders_may_answer() -> None:
     rows = [
         {**partition(0, "Leader", (0, 1, 2)), "lease_ms": 120},

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from actors.peers.handshake import Hello, LocalNode
 from actors.peers.link import Link
 from actors.peers.tls import TlsEnd
+from actors.peers.versions import PEER_VERSIONS, PeerVersion
 from storage.peer_packing import LENGTH_BYTES
 
 SECRET = b"s" * 32
@@ -70,10 +71,14 @@ class Owner:
 class End:
     """One end of a link."""
 
-    def __init__(self, node_id: int, calls: int = -1, tls: TlsEnd | None = None) -> None:
+    def __init__(
+        self, node_id: int, calls: int = -1, tls: TlsEnd | None = None,
+        versions: tuple[PeerVersion, ...] = PEER_VERSIONS,
+    ) -> None:  # fmt: skip
         me = LocalNode(
-            cluster_id="cluster", node_id=node_id, directory_id=f"d-{node_id}", secret=SECRET
-        )
+            cluster_id="cluster", node_id=node_id, directory_id=f"d-{node_id}", secret=SECRET,
+            versions=versions,
+        )  # fmt: skip
         self.owner = Owner(me)
         self.wire = Wire()
         self.link = Link(self.owner, calls, tls)

@@ -188,15 +188,16 @@ def test_a_peer_may_not_send_a_longer_frame_than_one_digest_covers() -> None:
         end.close()
 
 
-def test_each_link_and_each_direction_has_a_key_of_its_own() -> None:
+def test_each_link_each_direction_and_each_version_has_a_key_of_its_own() -> None:
     keys = {
-        frame_key(secret, role, caller, callee)
+        frame_key(secret, role, caller, callee, version)
         for secret in (b"s" * 32, b"t" * 32)
         for role in (CALLER, CALLEE)
         for caller in (b"a", b"ab")
         for callee in (b"bc", b"c")
+        for version in (5, 6)
     }
-    assert len(keys) == 16
+    assert len(keys) == 32
 
 
 def test_a_key_is_derived_as_rfc_5869_has_it() -> None:

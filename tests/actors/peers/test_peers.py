@@ -8,14 +8,12 @@ import socket
 from dataclasses import replace
 from typing import Any
 
-import msgpack
 import pytest
 
 from actors.peers import handshake as peer_handshake
 from actors.peers import link as peer_link
 from actors.peers import peers
 from actors.peers.handshake import (
-    PROTOCOL_VERSION,
     LocalNode,
     RefusedError,
     check_proof,
@@ -203,28 +201,6 @@ def test_a_stranger_is_refused_in_one_sentence(
             assert node.story == stranger.story == []
             assert SECRET.decode() not in caplog.text
             assert "tttt" not in caplog.text
-
-    run(test)
-
-
-def test_peers_of_another_version_refuse_each_other(
-    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    caplog.set_level(logging.WARNING, "rollcall.peers")
-
-    async def test() -> None:
-        async with some() as made:
-            node = await made.add(me(1))
-            reader, writer = await asyncio.open_connection(HOST, node.port)
-            newer = msgpack.unpackb(hello(me(0), 1, os.urandom(32)))
-            newer[1] = PROTOCOL_VERSION + 1
-            _send(writer, msgpack.packb([*newer, "something that came with the next version"]))
-            answer = await asyncio.wait_for(reader.read(), WITHIN_S)
-            assert msgpack.unpackb(answer[4:])[1] == PROTOCOL_VERSION  # so that it can say the same
-            said = f"uses version {PROTOCOL_VERSION + 1} of the peer protocol"
-            await seen(lambda: said in caplog.text, "it is said")
-            assert node.story == []
-            writer.close()
 
     run(test)
 
