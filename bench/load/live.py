@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import random
 import threading
-from collections import Counter, defaultdict
+from collections import defaultdict
 from concurrent.futures import Future
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, Self, TypeVar
@@ -116,23 +116,36 @@ class LiveLoad:
         A group that is not classic is consistent even before its assignment is computed. So it
         counts only when every member has a partition; there are enough for all.
         """
+        return not self.unstable_groups()
 
-        def look() -> bool:
-            generations: dict[str, set[int]] = defaultdict(set)
-            owned: Counter[str] = Counter()
+    def unstable_groups(self) -> list[str]:
+        """Return, for each group that is not Stable, a sentence that says why."""
+
+        def look() -> list[str]:
+            members: dict[str, list[Member]] = defaultdict(list)
             for driver in self._drivers:
-                member = driver.member
-                is_in = member.state is State.STABLE and member.coordinator is not None
-                if not is_in or not member.partitions:
-                    return False
-                generations[member.config.group_id].add(member.generation)
-                owned[member.config.group_id] += len(member.partitions)
-            return all(
-                len(each) == 1 and owned[group_id] == self._load.partitions_of[group_id]
-                for group_id, each in generations.items()
-            )
+                members[driver.member.config.group_id].append(driver.member)
+            reasons = ((group, self._why_unstable(group, members[group])) for group in members)
+            return [f"{group}: {why}." for group, why in reasons if why]
 
         return self._ask(look)
+
+    def _why_unstable(self, group_id: str, members: Sequence[Member]) -> str:
+        """Return in words what a group lacks to be Stable; empty if it is."""
+        ready = [
+            member
+            for member in members
+            if member.state is State.STABLE and member.coordinator is not None and member.partitions
+        ]
+        generations = sorted({member.generation for member in ready})
+        owned = sum(len(member.partitions) for member in members)
+        there = self._load.partitions_of[group_id]
+        if (len(ready), len(generations), owned) == (len(members), 1, there):
+            return ""
+        return (
+            f"{len(ready)} of {len(members)} members are Stable, in generations {generations},"
+            f" with {owned} of {there} partitions"
+        )
 
     def committing(self) -> list[str]:
         """Return the groups whose members commit offsets: share groups have none."""

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 from bench.load.driver import LoadSpec, now_ms
 from bench.load.live import LiveLoad
+from failover.drills.checked import DrillError
 from failover.drills.verdict import DrillRecord, Verdict, judge
 
 if TYPE_CHECKING:
@@ -60,7 +61,10 @@ class Rehearsal:
         topic_names = cluster.topic_names(self.group_ids)
         begins_over_ms = workload.heartbeat_interval_ms
         with LiveLoad(load, types, topic_names, begins_over_ms) as crowd:
-            cluster.wait(crowd.is_stable, self._patience_ms(), "Stable")
+            try:
+                cluster.wait(crowd.is_stable, self._patience_ms(), "Stable")
+            except DrillError as error:
+                raise DrillError(" ".join([str(error), *crowd.unstable_groups()])) from None
             self.say("every group is Stable")
             time.sleep(WARM_UP_S)
             carry_out(crowd)

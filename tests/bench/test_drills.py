@@ -107,6 +107,23 @@ def test_static_members_restart_into_the_share_and_generation_they_had(crowd):
         assert story.events[-1].generation == before[story.name].events[-1].generation
 
 
+def test_a_load_says_which_groups_are_not_stable_and_why():
+    load = LoadSpec(
+        bootstrap=(("127.0.0.1", 1),),  # nobody listens there
+        members=WORKLOAD.configs("g")[:5],
+        partitions_of=dict.fromkeys(WORKLOAD.group_ids("g"), WORKLOAD.partitions_each),
+        until_ms=0,
+    )
+    with LiveLoad(load, WORKLOAD.group_types("g")) as crowd:
+        assert not crowd.is_stable()
+        counts = {"g-0": 2, "g-1": 1, "g-2": 1, "g-3": 1}
+        assert crowd.unstable_groups() == [
+            f"{group_id}: 0 of {count} members are Stable, in generations [],"
+            " with 0 of 9 partitions."
+            for group_id, count in counts.items()
+        ]
+
+
 def test_every_type_of_group_has_members_in_drills():
     assert set(SETTINGS) == set(TABLES.types) == set(WORKLOAD.group_types("g").values())
 
