@@ -1,7 +1,7 @@
 """Configs: their values, their checks, and the error messages about them.
 
-The rows are in ``config_table`` and ``config_topics``. :class:`Configs` is an immutable snapshot of
-the broker configs; a change makes a new snapshot.
+The rows are in ``config_table``, ``config_share`` and ``config_topics``. :class:`Configs` is an
+immutable snapshot of the broker configs; a change makes a new snapshot.
 """
 
 from __future__ import annotations
@@ -15,14 +15,8 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
 from protocol.config_error import ConfigError, invalid
-from protocol.config_table import (
-    BROKER_CONFIGS,
-    GROUP_CONFIGS,
-    ConfigRow,
-    ConfigType,
-    Importance,
-    Value,
-)
+from protocol.config_rows import ConfigRow, ConfigType, Importance, Value
+from protocol.config_table import BROKER_CONFIGS, GROUP_CONFIGS
 from protocol.config_topics import TOPIC_CONFIGS
 from protocol.config_unused import UNUSED_CONFIGS, UNUSED_PREFIXES
 from protocol.listeners import check_listeners
@@ -318,7 +312,7 @@ def _typed(row: ConfigRow, text: str) -> Value:
     if row.type is ConfigType.LIST:
         stripped = (one.strip() for one in text.split(","))
         return tuple(row.aliases.get(one, one) for one in stripped if one)
-    if row.type in (ConfigType.STRING, ConfigType.PASSWORD):
+    if row.type in (ConfigType.STRING, ConfigType.CLASS, ConfigType.PASSWORD):
         return text
     if row.type is ConfigType.BOOLEAN:
         if text.lower() not in {"true", "false"}:
@@ -389,7 +383,19 @@ _APART: Final = tuple(
 
 _ORDERED: Final = (
     ("group.min.session.timeout.ms", "group.max.session.timeout.ms"),
+    ("group.share.max.size", "group.share.max.share.sessions"),
+    *(
+        (f"group.share.{low}{name}", f"group.share.{high}{name}")
+        for name in (
+            "delivery.count.limit",
+            "partition.max.record.locks",
+            "record.lock.duration.ms",
+        )
+        for low, high in (("min.", ""), ("", "max."))
+    ),
     ("group.streams.num.standby.replicas", "group.streams.max.standby.replicas"),
+    ("group.streams.num.warmup.replicas", "group.streams.max.warmup.replicas"),
+    ("group.streams.min.task.offset.interval.ms", "group.streams.task.offset.interval.ms"),
     ("replica.heartbeat.interval.ms", "replica.lease.ms"),
     ("replica.lease.ms", "replica.election.timeout.ms"),
     *(

@@ -1,113 +1,27 @@
 """Every config that a coordinator knows, one row each: Kafka's broker and group configs, and ours.
 
-Kafka's names, types, defaults and bounds are those of Kafka 4.3.1; a default of our own is marked.
+Those of share groups are in ``config_share``. Names, types, defaults and bounds are those of Kafka
+4.3.1, or of 4.4.0 for what that adds; a default of our own is marked.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
-from enum import IntEnum
-from types import MappingProxyType
-from typing import TYPE_CHECKING, Final, TypeAlias
+from typing import Final
 
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-INT_MAX: Final = 2**31 - 1
-LONG_MAX: Final = 2**63 - 1
-Value: TypeAlias = "int | float | bool | str | tuple[str, ...] | None"
-
-
-class ConfigType(IntEnum):
-    """A config's type; the numbers are those of DescribeConfigs."""
-
-    BOOLEAN = 1
-    STRING = 2
-    INT = 3
-    SHORT = 4
-    LONG = 5
-    DOUBLE = 6
-    LIST = 7
-    PASSWORD = 9
-
-
-class Importance(IntEnum):
-    """How important a config is to users."""
-
-    HIGH = 0
-    MEDIUM = 1
-    LOW = 2
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ConfigRow:
-    """One config. ``low``, ``high`` and ``choices`` bound it; None and () mean no bound.
-
-    If there is a ``pattern``, a regular expression, a string must match it completely.
-
-    A group config takes its default from the broker config ``synonym`` and must lie between the
-    broker configs ``floor`` and ``ceiling``. A ``dynamic`` broker config may change at run time.
-    A ``distinct`` list is not empty and has no duplicates. ``aliases`` are other names of its
-    elements. ``is_read`` is False for a config that Kafka has and nothing here needs: it is
-    checked, stored and returned, without effect.
-    """
-
-    name: str
-    type: ConfigType
-    default: Value
-    doc: str
-    low: float | None = None
-    high: float | None = None
-    choices: tuple[str, ...] = ()
-    distinct: bool = False
-    aliases: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
-    pattern: str | None = None
-    importance: Importance = Importance.MEDIUM
-    dynamic: bool = False
-    internal: bool = False
-    synonym: str | None = None
-    floor: str | None = None
-    ceiling: str | None = None
-    is_read: bool = True
-
-    @property
-    def documentation(self) -> str:
-        """The documentation that DescribeConfigs returns."""
-        return self.doc if self.is_read else f"{self.doc} Accepted, without effect."
-
-
-def _int(name: str, default: int, low: int | None, doc: str, **more: object) -> ConfigRow:
-    return ConfigRow(name=name, type=ConfigType.INT, default=default, low=low, doc=doc, **more)  # type: ignore[arg-type]
-
-
-def _text(name: str, default: Value, doc: str, **more: object) -> ConfigRow:
-    kind = ConfigType.LIST if isinstance(default, tuple) else ConfigType.STRING
-    return ConfigRow(name=name, type=kind, default=default, doc=doc, **more)  # type: ignore[arg-type]
-
-
-def _flag(name: str, default: bool, doc: str, **more: object) -> ConfigRow:
-    return ConfigRow(name=name, type=ConfigType.BOOLEAN, default=default, doc=doc, **more)  # type: ignore[arg-type]
-
-
-def _without_effect(*rows: ConfigRow) -> tuple[ConfigRow, ...]:
-    """Mark configs of Kafka's that nothing here reads."""
-    return tuple(replace(row, is_read=False) for row in rows)
-
-
-def _table(*parts: tuple[ConfigRow, ...]) -> Mapping[str, ConfigRow]:
-    return MappingProxyType({row.name: row for part in parts for row in part})
-
-
-HIGH, LOW = Importance.HIGH, Importance.LOW
-
-KAFKAS_ASSIGNORS: Final[Mapping[str, str]] = MappingProxyType(
-    {
-        f"org.apache.kafka.coordinator.group.assignor.{name.capitalize()}Assignor": name
-        for name in ("uniform", "range", "simple")
-    }
-    | {"org.apache.kafka.coordinator.group.streams.assignor.StickyTaskAssignor": "sticky"}
+from protocol.config_rows import (
+    HIGH,
+    INT_MAX,
+    KAFKAS_ASSIGNORS,
+    LOW,
+    ConfigRow,
+    ConfigType,
+    table,
+    without_effect,
 )
-"""The class names of Kafka's own assignors, as a Kafka server is configured with them."""
+from protocol.config_rows import flag_row as _flag
+from protocol.config_rows import int_row as _int
+from protocol.config_rows import text_row as _text
+from protocol.config_share import SHARE, SHARE_UNUSED
 
 OFFSET_RESET: Final = (
     r"(?i)latest|earliest|by_duration:P(?=.)(\d+D)?(T(?=.)(\d+H)?(\d+M)?(\d+([.,]\d{1,9})?S)?)?"
@@ -383,39 +297,6 @@ _MODERN = (
          " that is sooner than its heartbeat interval."),
 )  # fmt: skip
 
-_SHARE = (
-    _text("group.share.assignors", ("simple",), "The assignors of share groups.",
-          distinct=True, aliases=KAFKAS_ASSIGNORS),
-    _int("group.share.initialize.retry.interval.ms", 30000, 1,
-         "How often initializing share state is tried again.", importance=LOW, internal=True),
-    _int("group.share.max.size", 200, 1, "The most members of one share group.", high=1000),
-    _int("group.share.record.lock.duration.ms", 30000, 1000, "How long a record is acquired.",
-         high=3600000),
-    _int("group.share.min.record.lock.duration.ms", 15000, 1000,
-         "The shortest lock duration that a share group may set.", high=30000),
-    _int("group.share.max.record.lock.duration.ms", 60000, 30000,
-         "The longest lock duration that a share group may set.", high=3600000),
-    _int("share.coordinator.snapshot.update.records.per.snapshot", 500, 0,
-         "Updates of a partition's share state between two snapshots.", high=500),
-    _int("share.version", 1, 0,
-         "The level of Kafka's feature of that name: 0 switches share groups off.", high=1),
-)  # fmt: skip
-
-_SHARE_RECORDS = (
-    _int("group.share.delivery.count.limit", 5, 2, "How often a record is delivered at most.",
-         high=10),
-    _int("group.share.min.delivery.count.limit", 2, 2,
-         "The smallest delivery count limit that a share group may set.", high=5),
-    _int("group.share.max.delivery.count.limit", 10, 5,
-         "The largest delivery count limit that a share group may set.", high=25),
-    _int("group.share.partition.max.record.locks", 2000, 100,
-         "Records acquired at once per share partition.", high=10000),
-    _int("group.share.min.partition.max.record.locks", 100, 100,
-         "The smallest such limit that a share group may set.", high=2000),
-    _int("group.share.max.partition.max.record.locks", 4000, 2000,
-         "The largest such limit that a share group may set.", high=10000),
-)  # fmt: skip
-
 _STREAMS = (
     _text("group.streams.assignors", ("sticky",),
           "The task assignors of streams groups, the first one being the default.",
@@ -445,9 +326,12 @@ _STREAMS_WARMUP = (
          "The most warm-up replicas that a streams group may set.", internal=True),
     _int("group.streams.num.warmup.replicas", 2, 0, "Warm-up replicas of a streams group.",
          internal=True),
+    ConfigRow(name="group.streams.topology.description.plugin.class", type=ConfigType.CLASS,
+              default=None, is_read=False,
+              doc="The class that keeps descriptions of streams groups' topologies (KIP-1331)."),
 )  # fmt: skip
 
-BROKER_CONFIGS: Final = _table(
+BROKER_CONFIGS: Final = table(
     _CLUSTER,
     _LISTENERS,
     _SECURITY,
@@ -456,8 +340,8 @@ BROKER_CONFIGS: Final = _table(
     _CLASSIC,
     _MODERN,
     _STREAMS,
-    _SHARE,
-    _without_effect(*_SHARE_RECORDS),
+    SHARE,
+    SHARE_UNUSED,
     _STREAMS_WARMUP,
     _modern("consumer"),
     _modern("streams"),
@@ -516,6 +400,10 @@ _GROUP_SHARE = (
           choices=("read_committed", "read_uncommitted")),
     _bounded("share", "partition.max.record.locks", "Records acquired at once per partition."),
     _flag("share.renew.acknowledge.enable", True, "Whether members may renew a record's lock."),
+    _flag("errors.deadletterqueue.copy.record.enable", False,
+          "Whether what is written of a record that could not be delivered has its key and value."),
+    _text("errors.deadletterqueue.topic.name", "",
+          "The topic in which records are noted that could not be delivered; empty: none."),
 )  # fmt: skip
 
 _GROUP_STREAMS = (
@@ -545,12 +433,12 @@ _GROUP_STREAMS_WARMUP = (
          ceiling="group.streams.max.warmup.replicas"),
 )  # fmt: skip
 
-GROUP_CONFIGS: Final = _table(
+GROUP_CONFIGS: Final = table(
     _group_modern("consumer"),
     _group_modern("streams"),
     _group_modern("share"),
     _GROUP,
     _GROUP_STREAMS,
-    _without_effect(*_GROUP_SHARE),
+    without_effect(*_GROUP_SHARE),
     _GROUP_STREAMS_WARMUP,
 )

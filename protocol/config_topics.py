@@ -9,7 +9,7 @@ from dataclasses import replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
-from protocol.config_table import LONG_MAX, ConfigRow, ConfigType
+from protocol.config_rows import LONG_MAX, ConfigRow, ConfigType
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -1,4 +1,4 @@
-"""Names of Kafka 4.3.1's broker configs that have no effect here.
+"""Names of Kafka 4.3.1's broker configs that have no effect here and are not described.
 
 A server file may contain them: they are accepted and logged, so that a coordinator can start with a
 broker's own file.
@@ -54,8 +54,6 @@ delete.records.purgatory.purge.interval.requests
 early.start.listeners
 fetch.purgatory.purge.interval.requests
 follower.fetch.last.tiered.offset.enable
-group.share.max.share.sessions
-group.share.persister.class.name
 initial.broker.registration.timeout.ms
 inter.broker.listener.name
 internal.metadata.delete.delay.millis
@@ -222,19 +220,6 @@ sasl.server.callback.handler.class
 sasl.server.max.receive.size
 security.providers
 server.max.startup.time.ms
-share.coordinator.append.linger.ms
-share.coordinator.cached.buffer.max.bytes
-share.coordinator.cold.partition.snapshot.interval.ms
-share.coordinator.load.buffer.size
-share.coordinator.state.topic.compression.codec
-share.coordinator.state.topic.min.isr
-share.coordinator.state.topic.num.partitions
-share.coordinator.state.topic.prune.interval.ms
-share.coordinator.state.topic.replication.factor
-share.coordinator.state.topic.segment.bytes
-share.coordinator.threads
-share.coordinator.write.timeout.ms
-share.fetch.purgatory.purge.interval.requests
 socket.connection.setup.timeout.max.ms
 socket.connection.setup.timeout.ms
 socket.receive.buffer.bytes

@@ -50,8 +50,14 @@ NEWER = {
     "group.streams.assignors",
     "group.streams.max.warmup.replicas",
     "group.streams.min.task.offset.interval.ms",
+    "group.streams.topology.description.plugin.class",
+    "group.share.dlq.manager.class.name",
+    "errors.deadletterqueue.auto.create.topics.enable",
+    "errors.deadletterqueue.copy.record.enable",
+    "errors.deadletterqueue.topic.name",
+    "errors.deadletterqueue.topic.name.prefix",
 }
-"""Of Kafka 4.4; Kafka 4.3.1 does not have them yet."""
+"""Of Kafka 4.4 (test_kafka_4_4_configs.py); Kafka 4.3.1 does not have them yet."""
 OURS = {
     *OFFLOAD,
     *NEWER,

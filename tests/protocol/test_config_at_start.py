@@ -11,6 +11,7 @@ from protocol.config import (
     out_of_bounds,
     read_server_configs,
     validate,
+    validate_group,
 )
 
 KAFKAS = "org.apache.kafka.coordinator.group.assignor."
@@ -61,6 +62,44 @@ KAFKAS = "org.apache.kafka.coordinator.group.assignor."
             {"group.streams.num.standby.replicas": "3"},
             r"group.streams.num.standby.replicas \(3\) must not be greater than",
         ),
+        (
+            {"group.streams.num.warmup.replicas": "21"},
+            r"group.streams.num.warmup.replicas \(21\) must not be greater than"
+            r" group.streams.max.warmup.replicas \(20\)",
+        ),
+        (
+            {"group.streams.task.offset.interval.ms": "14999"},
+            r"group.streams.min.task.offset.interval.ms \(15000\) must not be greater than"
+            r" group.streams.task.offset.interval.ms \(14999\)",
+        ),
+        *(
+            (
+                {f"group.share.{low}": more, f"group.share.{high}": less},
+                rf"group.share.{low} \({more}\) must not be greater than"
+                rf" group.share.{high} \({less}\)",
+            )
+            for low, more, high, less in (
+                ("min.delivery.count.limit", "4", "delivery.count.limit", "3"),
+                ("delivery.count.limit", "6", "max.delivery.count.limit", "5"),
+                ("min.partition.max.record.locks", "151", "partition.max.record.locks", "150"),
+                ("partition.max.record.locks", "2001", "max.partition.max.record.locks", "2000"),
+                ("min.record.lock.duration.ms", "15000", "record.lock.duration.ms", "14999"),
+                ("record.lock.duration.ms", "60001", "max.record.lock.duration.ms", "60000"),
+            )
+        ),
+        (
+            {"group.share.max.share.sessions": "199"},
+            r"group.share.max.size \(200\) must not be greater than"
+            r" group.share.max.share.sessions \(199\)",
+        ),
+        (
+            {"share.coordinator.state.topic.num.partitions": "banana"},
+            "share.coordinator.state.topic.num.partitions: Not a number of type INT",
+        ),
+        (
+            {"share.coordinator.write.timeout.ms": "0"},
+            "share.coordinator.write.timeout.ms: Value must be at least 1",
+        ),
     ],
 )  # fmt: skip
 def test_what_kafka_refuses_at_its_start_is_refused(
@@ -104,3 +143,22 @@ def test_a_groups_config_out_of_the_brokers_bounds_is_told_of() -> None:
         "consumer.heartbeat.interval.ms is 99000, beyond group.consumer.max.heartbeat.interval.ms;"
         " 15000 counts",
     ]
+
+
+def test_a_file_for_kafka_4_4_is_read() -> None:
+    """Whatever of Kafka 4.4's the file names, with Kafka's defaults."""
+    file = read_server_configs(
+        {
+            "errors.deadletterqueue.auto.create.topics.enable": "false",
+            "errors.deadletterqueue.topic.name.prefix": "dlq.",
+            "group.share.dlq.manager.class.name": "org.example.Manager",
+            "group.streams.topology.description.plugin.class": "org.example.Plugin",
+            "share.coordinator.state.topic.num.partitions": "50",
+        }
+    )
+    assert file.unused == ()
+    own = {
+        "errors.deadletterqueue.copy.record.enable": "true",
+        "errors.deadletterqueue.topic.name": "dlq.orders",
+    }
+    assert validate_group(own, file.configs) is None

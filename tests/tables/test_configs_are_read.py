@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from protocol.config import CONFIGS, Scope
-from protocol.config_table import ConfigRow
+from protocol.config_rows import ConfigRow
 
 ROOT = Path(__file__).parent.parent.parent
 PACKAGES = ("protocol", "storage", "failover", "actors")
