@@ -1,7 +1,7 @@
 """Generates ``docs/performance.md`` from the newest results: ``python -m bench.report.page``.
 
 No figure is written by hand. Each comes with its commit and command, and with Apache Kafka's figure
-of the same run if there is one.
+of the same run if there is one. A limit that was missed is on the page, too.
 """
 
 from __future__ import annotations
@@ -94,6 +94,12 @@ def _part(name: str, part: Mapping[str, Any]) -> Iterator[str]:
     yield ""
     yield f"`{part['command']}`, commit `{part['commit']}`, {part['seconds']} s in total."
     yield ""
+    for why in part.get("broken", ()):
+        yield f"**Missed:** {why}"
+        yield ""
+    if remarks := [*part.get("caveats", ()), *part.get("notes", ())]:
+        yield " ".join(remarks)
+        yield ""
     yield f"| {' | '.join(columns)} |"
     yield f"|{'---|' * 3}{'---:|' * (len(columns) - 3)}"
     for case in dict.fromkeys(row["case"] for row in rows):

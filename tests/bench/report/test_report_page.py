@@ -2,6 +2,7 @@
 
 import json
 import shlex
+import subprocess
 
 import pytest
 
@@ -11,6 +12,7 @@ from bench.all_benchmarks import main as run_all
 from bench.cli import BENCHES, _parser, _refusal
 from bench.report.page import ABOUT, PAGE, newest, page, read
 
+IDENTITY = ("-c", "user.name=n", "-c", "user.email=e")
 FIGURES = {"seconds_s": 1.25, "requests_per_s": 12345.6, "p99_ms": 0.5, "generator_cpu_s": 3.0}
 
 
@@ -64,14 +66,19 @@ class Measuring:
     def __init__(self, monkeypatch):
         self.ran = []
         self.failing = ""
+        self.broken = ""
         self.commit = "one"
+        self.caveats = []
         monkeypatch.setattr(all_benchmarks, "_run", self.run)
-        monkeypatch.setattr(all_benchmarks, "_commit", lambda: self.commit)
+        monkeypatch.setattr(all_benchmarks, "_commit", lambda: (self.commit, list(self.caveats)))
         monkeypatch.setattr(all_benchmarks, "newest", lambda _: None)
 
-    def run(self, words):
+    def run(self, words, seconds_max):
+        assert seconds_max >= all_benchmarks.PART_SECONDS_MAX
         self.ran.append(shlex.join(words))
-        return None if words[0] == self.failing else {"seconds": 1, "rows": []}
+        if words[0] == self.failing:
+            return None
+        return {"seconds": 1, "rows": []} | ({"broken": [self.broken]} if self.broken else {})
 
 
 @pytest.fixture
@@ -90,6 +97,80 @@ def test_parts_come_into_one_file_in_pieces(measuring, tmp_path):
     assert parts["joins"]["command"] == "rollcall bench joins --rounds 3"
     assert parts["commits"]["command"].endswith("--kafka")
     assert not parts["memory"]["command"].endswith("--kafka")
+
+
+def test_a_part_that_misses_a_limit_is_kept_and_shown(measuring, tmp_path, capsys):
+    into = tmp_path / "results.json"
+    measuring.broken = "It was slow."
+    words = ["--only", "hostile", "--frames", "10000000", "--minutes", "15", "--into", str(into)]
+    assert run_all(words) == 1
+    assert measuring.ran == ["hostile --frames 10000000 --minutes 15"]
+    assert "These parts missed a limit: hostile." in capsys.readouterr().err
+    assert "**Missed:** It was slow." in page(read(into)).splitlines()
+
+
+def test_a_commit_that_others_cannot_find_is_said_to_be_one(measuring, monkeypatch, tmp_path):
+    into = tmp_path / "results.json"
+    measuring.caveats = [all_benchmarks.UNMERGED]
+    assert run_all(["--only", "memory", "--into", str(into)]) == 0
+    assert all_benchmarks.UNMERGED in page(read(into)).splitlines()
+    assert run_all(["--only", "memory", "--into", str(into), "--resume"]) == 0
+    assert len(measuring.ran) == 2, "it is measured again"
+    moving = iter([("one", []), ("two", [])])
+    monkeypatch.setattr(all_benchmarks, "_commit", lambda: next(moving))
+    assert run_all(["--only", "memory", "--into", str(into)]) == 0
+    assert read(into)["parts"]["memory"]["caveats"] == [all_benchmarks.MOVED]
+
+
+def test_the_commit_of_a_changed_or_unmerged_tree_is_recorded_with_that(monkeypatch, tmp_path):
+    def git(*words):
+        subprocess.run(["git", "-C", tmp_path, *IDENTITY, *words], check=True, capture_output=True)
+
+    git("init", "-q", "-b", "main")
+    (tmp_path / "file").write_text("1")
+    git("add", ".")
+    git("commit", "-q", "-m", "One")
+    monkeypatch.setattr(all_benchmarks, "CHECKOUT", tmp_path)
+    commit, caveats = all_benchmarks._commit()
+    assert len(commit) == 10
+    assert caveats == []
+    (tmp_path / "file").write_text("2")
+    assert all_benchmarks._commit() == (f"{commit}+", [all_benchmarks.UNCOMMITTED])
+    git("checkout", "-q", "-b", "work")
+    git("commit", "-q", "-a", "-m", "Two")
+    assert all_benchmarks._commit()[1] == [all_benchmarks.UNMERGED]
+
+
+@pytest.mark.parametrize(
+    ("code", "document", "kept"),
+    [
+        (0, {"rows": [1], "notes": ["n"], "broken": []}, {"rows": [1], "notes": ["n"]}),
+        (1, {"rows": [1], "broken": ["b"]}, {"rows": [1], "broken": ["b"]}),
+        (1, {"rows": [1]}, None),
+        (1, None, None),
+    ],
+)
+def test_the_figures_of_a_part_that_failed_are_kept_only_if_they_say_why(
+    code, document, kept, monkeypatch
+):
+    def run(command, **_):
+        if document is not None:
+            with open(command[-1], "w") as into:
+                json.dump(document, into)
+        return subprocess.CompletedProcess(command, code)
+
+    monkeypatch.setattr(all_benchmarks.subprocess, "run", run)
+    assert all_benchmarks._run(["hostile"], 9) == (kept and {"seconds": 0, **kept})
+
+
+def test_every_commit_of_the_newest_results_is_in_the_history_or_said_not_to_be():
+    made_of = newest()
+    here = all_benchmarks._git("rev-parse", "--is-shallow-repository").stdout.strip()
+    if made_of is None or here != "false":
+        pytest.skip("there are no results, or no whole history")
+    for name, measured in read(made_of)["parts"].items():
+        found = all_benchmarks._git("merge-base", "--is-ancestor", measured["commit"], "HEAD")
+        assert not found.returncode or measured.get("caveats"), name
 
 
 def test_a_run_that_was_interrupted_goes_on_with_what_is_missing(measuring, tmp_path, capsys):
