@@ -18,9 +18,9 @@ import json
 import os
 import secrets
 import uuid
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Final
+from typing import IO, TYPE_CHECKING, Any, Final
 
 from actors.errors import BadInputError
 from actors.waiting import is_answered, poll
@@ -28,7 +28,7 @@ from storage.disk import witness
 from storage.disk.directory import STALE
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
 CLUSTER_FILE: Final = "cluster.json"
 LOCK_FILE: Final = "lock"
@@ -50,7 +50,8 @@ class ClusterFile:
     ``hosts`` are the addresses of the Ray nodes on which the coordinators ran last, by node id;
     empty on the cluster's own Ray. ``moved`` are the nodes of which a move to another host has at
     least begun: only the directory on their host is theirs. Each host has a copy of the file; the
-    one with the highest ``revision`` is the newest.
+    one with the highest ``revision`` is the newest. ``unknown`` is what a later version has added,
+    which stays in the file.
     """
 
     cluster_id: str
@@ -64,6 +65,10 @@ class ClusterFile:
     moved: tuple[int, ...] = ()
     revision: int = 0
     format: int = FORMAT
+    unknown: Mapping[str, Any] = field(default_factory=dict, repr=False)
+
+
+FIELDS: Final = frozenset(one.name for one in fields(ClusterFile)) - {"unknown"}
 
 
 def open_data_dir(path: Path) -> ClusterFile | None:
@@ -107,9 +112,11 @@ def parse(text: str, where: str) -> ClusterFile:
                 f"{where} has format {found}, but this version reads format {FORMAT}. "
                 "Use the version that wrote it, or another data directory."
             )
+        known = {name: row[name] for name in FIELDS & row.keys()}
         return ClusterFile(
             **{
-                **row,
+                **known,
+                "unknown": {name: row[name] for name in row.keys() - FIELDS},
                 "ports": tuple(map(int, row["ports"])),
                 "directories": tuple(map(str, row["directories"])),
                 "hosts": tuple(map(str, row.get("hosts", ()))),
@@ -130,18 +137,24 @@ def _unreadable(where: str, error: Exception) -> str:
 
 def render(cluster: ClusterFile) -> str:
     """Return the text of a cluster file."""
-    return json.dumps(asdict(cluster), indent=2) + "\n"
+    row = asdict(cluster)
+    return json.dumps(row | row.pop("unknown"), indent=2) + "\n"
 
 
 def save(path: Path, cluster: ClusterFile) -> None:
-    """Write the cluster file atomically.
+    """Write the cluster file (:func:`save_text`)."""
+    save_text(path, render(cluster))
+
+
+def save_text(path: Path, text: str) -> None:
+    """Write the text of a cluster file atomically.
 
     It contains the secret, so only its owner may read it. Raises
     :class:`actors.errors.BadInputError`.
     """
     file = path / CLUSTER_FILE
     try:
-        write_whole(file, render(cluster), mode=0o600)
+        write_whole(file, text, mode=0o600)
     except OSError as error:
         raise BadInputError(f"{file} cannot be written: {error.strerror}.") from error
 

@@ -79,10 +79,13 @@ class HostAgent(DirectoryCopier):
             return f"{error}."
         return ""
 
-    def save(self, cluster: data_dir.ClusterFile) -> str:
-        """Write the cluster file; return a sentence if that failed."""
+    def save(self, text: str) -> str:
+        """Write the cluster file as a later version may have made it.
+
+        Returns a sentence if that failed.
+        """
         try:
-            data_dir.save(self._directory, cluster)
+            data_dir.save_text(self._directory, text)
         except BadInputError as error:
             return str(error)
         return ""

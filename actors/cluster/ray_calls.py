@@ -10,6 +10,9 @@ from ray._private import worker
 from ray.exceptions import GetTimeoutError, RayActorError, RayError, RayTaskError
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
+from actors.cluster.actor_process import ActorHandle, named_after
+from actors.cluster.exchange import Exchanged
+
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
@@ -117,23 +120,31 @@ def near(node_id: str) -> Mapping[str, Any]:
     return {"scheduling_strategy": NodeAffinitySchedulingStrategy(node_id, soft=True)}
 
 
-def actor(plain: type, name: str, *arguments: object, **options: Any) -> Any:
+def actor(plain: type, name: str, *arguments: object, **options: Any) -> ActorHandle:
     """Create an actor from a plain class; return its handle."""
-    remote: Any = ray.remote(plain)
-    return remote.options(**ACTOR_OPTIONS, **options, name=name).remote(*arguments)
+    return _created(plain, {**ACTOR_OPTIONS, **options, "name": name}, arguments)
 
 
-def helper(plain: type, node_id: str, *arguments: object) -> Any:
+def helper(plain: type, node_id: str, *arguments: object) -> ActorHandle:
     """Create an actor on this Ray node only, which ends with this process; return its handle."""
     place = NodeAffinitySchedulingStrategy(node_id, soft=False)
-    remote: Any = ray.remote(plain)
-    return remote.options(num_cpus=0, scheduling_strategy=place).remote(*arguments)
+    return _created(plain, {"num_cpus": 0, "scheduling_strategy": place}, arguments)
 
 
-def find(name: str) -> Any | None:
+def _created(plain: type, options: Mapping[str, Any], arguments: Sequence[object]) -> ActorHandle:
+    remote: Any = ray.remote(named_after(plain))
+    return ActorHandle(remote.options(**options).remote(plain, Exchanged(arguments)))
+
+
+def named(name: str) -> ActorHandle:
+    """Return the handle of a named actor; raises ValueError if it does not exist."""
+    return ActorHandle(ray.get_actor(name, NAMESPACE))
+
+
+def find(name: str) -> ActorHandle | None:
     """Return the handle of a named actor; None if it does not exist."""
     try:
-        return ray.get_actor(name, NAMESPACE)
+        return named(name)
     except ValueError:
         return None
 
@@ -149,6 +160,6 @@ def answered(calls: Sequence[Any], timeout_s: float) -> tuple[list[Any], list[An
     return done, left
 
 
-def end(handle: Any) -> None:
+def end(handle: ActorHandle) -> None:
     """Kill an actor's process; Ray does not restart it."""
-    ray.kill(handle, no_restart=True)
+    ray.kill(handle.ray_handle, no_restart=True)

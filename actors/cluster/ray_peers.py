@@ -8,16 +8,15 @@ import re
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
-import ray
-
 from actors.cluster.forwarding import ForwardQueue
-from actors.cluster.ray_calls import NAMESPACE, CallError, own_node_id
+from actors.cluster.ray_calls import CallError, named, own_node_id
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from kio.static.protocol import Entity
 
+    from actors.cluster.actor_process import ActorHandle
     from actors.cluster.forwarding import Answers
     from failover.catalogue.cluster_view import Node
     from protocol.groups.effects import Request
@@ -53,7 +52,7 @@ class Actors:
     """
 
     def __init__(self) -> None:
-        self._found: dict[str, Any] = {}
+        self._found: dict[str, ActorHandle] = {}
 
     async def ask(
         self, name: str, method: str, *arguments: object, wait_s: float | None = CALL_S
@@ -72,11 +71,11 @@ class Actors:
         handle = await self._find(name)
         getattr(handle, method).remote(*arguments)
 
-    async def _find(self, name: str) -> Any:
+    async def _find(self, name: str) -> ActorHandle:
         handle = self._found.get(name)
         if handle is None:
             loop = asyncio.get_running_loop()
-            handle = await loop.run_in_executor(None, ray.get_actor, name, NAMESPACE)
+            handle = await loop.run_in_executor(None, named, name)
             self._found[name] = handle
         return handle
 

@@ -13,7 +13,7 @@ import operator
 import os
 import socket
 import tempfile
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -211,7 +211,9 @@ def _read(file: Path) -> RegisteredCluster | None:
         row = json.loads(file.read_text())
         node = row["node"] and _ray_node(row["node"])
         owner = row["owner"] and tuple(row["owner"])
-        return RegisteredCluster(**{**row, "node": node, "owner": owner})
+        return RegisteredCluster(
+            **{**_known_to(RegisteredCluster, row), "node": node, "owner": owner}
+        )
     except (OSError, ValueError, TypeError, KeyError):
         return None
 
@@ -222,7 +224,12 @@ def _ray_node(row: dict[str, Any]) -> RayNode:
         "store": row["store"] and tuple(row["store"]),
         "store_command": tuple(row["store_command"]),
     }
-    return RayNode(**{**row, **lists})
+    return RayNode(**{**_known_to(RayNode, row), **lists})
+
+
+def _known_to(kind: type[RegisteredCluster | RayNode], row: dict[str, Any]) -> dict[str, Any]:
+    """Return what this version knows: a later one, which was replaced, may have written more."""
+    return {field.name: row[field.name] for field in fields(kind) if field.name in row}
 
 
 def _file(data_dir: str) -> Path:

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from actors.cluster import ray_calls, ray_peers
 from actors.cluster.ray_calls import NOT_ANSWERED, NOT_CONNECTED, find
-from actors.cluster.ray_peers import CONTROLLER, Actors, coordinator_name, first_line
+from actors.cluster.ray_peers import CONTROLLER, Actors, cause, coordinator_name
 from actors.errors import (
     BadInputError,
     CommandError,
@@ -355,7 +355,7 @@ def ask_controller(method: str, *arguments: object, wait_s: float = STOP_S) -> A
     try:
         return ray_calls.answer(getattr(controller, method).remote(*arguments), wait_s)
     except NOT_ANSWERED as error:
-        raise FailureError(f"The controller does not answer: {first_line(error)}") from error
+        raise FailureError(f"The controller does not answer: {cause(error)}") from error
 
 
 def drain(which: str, *, end: bool = False) -> list[MovedLeadership]:
@@ -420,4 +420,4 @@ def _ask_coordinator(node_id: int, method: str, *arguments: object) -> Any:
     try:
         return ray_calls.answer(getattr(coordinator, method).remote(*arguments), STOP_S)
     except NOT_ANSWERED as error:
-        raise FailureError(f"Coordinator {node_id} does not answer: {first_line(error)}") from error
+        raise FailureError(f"Coordinator {node_id} does not answer: {cause(error)}") from error

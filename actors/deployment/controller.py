@@ -23,6 +23,7 @@ from actors.deployment.status import (
     SERVING,
     cluster_status,
     partition_rows,
+    partition_status,
     problems,
 )
 from actors.tasks import Tasks
@@ -34,7 +35,6 @@ from failover.control.leadership_planner import (
     LeadershipTransfer,
 )
 from failover.partition_kinds import PLACED
-from failover.partitions.status import PartitionStatus
 from protocol.config import Configs
 
 if TYPE_CHECKING:
@@ -279,7 +279,7 @@ class Controller:
             statuses = await self._ask_all("status", REPORT_S)
             now = boot_ms()
             for node_id, status in statuses.items():
-                rows = [PartitionStatus(**row) for row in status["partitions"]]
+                rows = [partition_status(row) for row in status["partitions"]]
                 self._advice.report(node_id, rows, now)
                 if status["is_damaged"]:
                     await self._heal(node_id, statuses)

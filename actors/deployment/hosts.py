@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from actors.cluster import ray_calls
+from actors.cluster.data_dir import render
 from actors.cluster.directory_copy import DirectoryContent
 from actors.cluster.host_agent import HostAgent
 from actors.cluster.ray_calls import CallError
@@ -89,7 +90,7 @@ class Hosts:
 
     def save(self, file: ClusterFile) -> None:
         """Write the cluster file on every host."""
-        self._do("save", file)
+        self._do("save", render(file))
 
     def accept_copies(self, nodes: int) -> None:
         """Accept old copies of directories on every host."""

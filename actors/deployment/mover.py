@@ -12,11 +12,10 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from actors.deployment.balancing import obstacle, offer
 from actors.deployment.host_watch import HostWatch
-from actors.deployment.status import SERVING, cluster_status
+from actors.deployment.status import SERVING, cluster_status, partition_status
 from actors.errors import CommandError, FailureError
 from failover.control.healing import may_set_aside
 from failover.control.replacement import Replacement
-from failover.partitions.status import PartitionStatus
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -25,6 +24,7 @@ if TYPE_CHECKING:
     from actors.deployment.host_watch import HostControl
     from actors.tasks import Tasks
     from failover.control.balancing import CoordinatorMove
+    from failover.partitions.status import PartitionStatus
 
     Statuses = Mapping[int, Mapping[str, Any]]
 
@@ -169,7 +169,7 @@ class Mover:
 def reports_of(statuses: Statuses) -> dict[int, list[PartitionStatus]]:
     """Return what the serving coordinators say of their replicas."""
     return {
-        node_id: [PartitionStatus(**row) for row in status["partitions"]]
+        node_id: [partition_status(row) for row in status["partitions"]]
         for node_id, status in statuses.items()
         if status["state"] in SERVING
     }

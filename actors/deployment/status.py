@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import fields
 from itertools import chain
 from typing import TYPE_CHECKING, Any, Final
 
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 
 LEADER = "Leader"
 SERVING: Final = frozenset({"Running", "Draining"})
+PARTITION_FIELDS: Final = frozenset(field.name for field in fields(PartitionStatus))
 
 
 def cluster_status(
@@ -114,7 +116,7 @@ def _partition(spec: ClusterSpec, number: int, statuses: Mapping[int, Mapping[st
     }
     if not led:
         reported = {
-            node_id: PartitionStatus(**one)
+            node_id: partition_status(one)
             for node_id, status in statuses.items()
             for one in status["partitions"]
             if one["partition"] == number
@@ -134,6 +136,11 @@ def _partition(spec: ClusterSpec, number: int, statuses: Mapping[int, Mapping[st
         "waiting_ms": said["waiting_ms"],
         "under_replicated": len(in_sync) < min(spec.replicas_wanted, len(placement)),
     }
+
+
+def partition_status(row: Mapping[str, Any]) -> PartitionStatus:
+    """Return what a coordinator says of a partition; what only a later version says is left out."""
+    return PartitionStatus(**{name: row[name] for name in PARTITION_FIELDS & row.keys()})
 
 
 def partition_rows(status: Mapping[str, Any]) -> list[Mapping[str, Any]]:

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any, Final
 from actors.tasks import Tasks
 from actors.telemetry.log_file import log_to_file
 from actors.workers.fair_queue import FairQueue
-from actors.workers.task_frames import RunTiming, pack_answer, read_task
+from actors.workers.task_frames import TASK_FORMAT, RunTiming, pack_answer, read_task
 from protocol.assignors.registry import BUILT_IN
 from protocol.groups.effects import AssignmentFailed, ComputeAssignment, RegexesResolved
 
@@ -90,11 +90,11 @@ class AssignorWorker:
         """Return the process id."""
         return os.getpid()
 
-    async def place(self) -> str:
-        """Return the Ray node that this worker is on."""
+    async def about(self) -> dict[str, Any]:
+        """Return the Ray node that this worker is on, and the format of tasks that it reads."""
         from actors.cluster.ray_calls import own_node_id
 
-        return own_node_id()
+        return {"ray_node": own_node_id(), "task_format": TASK_FORMAT}
 
     async def stats(self) -> dict[str, Any]:
         """Return what ``rollcall status`` shows of a worker."""

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from actors.tasks import Tasks
 from actors.telemetry.metrics import BackgroundMetrics
-from actors.workers.task_frames import read_answer, task_parts
+from actors.workers.task_frames import TASK_FORMAT, read_answer, task_parts
 from protocol.assignors.registry import BUILT_IN
 from protocol.groups.effects import (
     AssignmentFailed,
@@ -39,6 +39,9 @@ LONG_RUN_MS: Final = 50.0
 """A group whose last run took longer does not use the last worker."""
 
 ASK_AGAIN_S: Final = 0.2
+UPGRADED_S: Final = 5.0
+"""How often a worker of another version is asked whether it has been replaced."""
+
 PATIENCE_S: Final = 10.0
 """Added to the workers' own time limit; after that the worker is considered dead."""
 
@@ -46,7 +49,7 @@ REMEMBERED_MAX: Final = 4_096
 
 
 class Workers(Protocol):
-    """The worker actors, by number; ``here`` is our Ray node, in the form of :meth:`place`."""
+    """The worker actors, by number; ``here`` is our Ray node."""
 
     @property
     def here(self) -> str:
@@ -84,6 +87,7 @@ class _Worker:
     number: int
     is_up: bool = True
     is_near: bool = False
+    reads_tasks: bool = True
     under_way: int = 0
     long_under_way: int = 0
 
@@ -197,7 +201,7 @@ class WorkerDispatcher:
 
     def _choose(self, task: Work) -> _Worker | None:
         """Prefer the worker that caches the group, and workers on our own Ray node."""
-        alive = [worker for worker in self._workers if worker.is_up]
+        alive = [worker for worker in self._workers if worker.is_up and worker.reads_tasks]
         if not alive:
             return None
         group_id, is_long = task.group_id, self._is_long(task)
@@ -247,15 +251,25 @@ class WorkerDispatcher:
             return
 
     async def _look(self, worker: _Worker) -> bool:
-        """Ask a worker for its Ray node; False if it does not answer."""
+        """Ask a worker for its Ray node and its version; False if it does not answer."""
         try:
-            place = await self._ways.ask(worker.number, "place", wait_s=PATIENCE_S)
+            about = await self._ways.ask(worker.number, "about", wait_s=PATIENCE_S)
         except asyncio.CancelledError:
             raise
         except Exception:
             return False
-        worker.is_near = bool(self._here) and place == self._here
+        worker.is_near = bool(self._here) and about["ray_node"] == self._here
+        is_readable = about["task_format"] == TASK_FORMAT
+        if worker.reads_tasks and not is_readable:
+            _log.warning("assignor worker %d reads tasks of another version", worker.number)
+            self._tasks.spawn(self._await_upgrade(worker))
+        worker.reads_tasks = is_readable
         return True
+
+    async def _await_upgrade(self, worker: _Worker) -> None:
+        while not worker.reads_tasks:
+            await asyncio.sleep(UPGRADED_S)
+            await self._look(worker)
 
 
 def _refusal(task: Work, reason: str, *, retriable: bool = False, no_worker: bool = False) -> Any:

@@ -48,6 +48,9 @@ FRAME_BYTES: Final = 64 * 1024
 PART_BYTES: Final = 16 * 1024
 """Frames are joined to parts of up to this size; a larger frame is a part of its own."""
 
+TASK_FORMAT: Final = 1
+"""Changes with the encoding: a coordinator uses no worker that has another one."""
+
 Row = TypeVar("Row", bound=tuple[Any, ...])
 
 COMPUTE: Final = "compute"

@@ -123,3 +123,18 @@ def test_a_directory_of_another_formation_is_refused(tmp_path: Path) -> None:
     assert formation.agreed(tmp_path, ()) == formation.agreed(tmp_path, ("a", "b")) == ("a", "b")
     with pytest.raises(ForeignLogError, match="belongs to another cluster"):
         formation.agreed(tmp_path, ("a", "c"))
+
+
+def test_what_a_later_version_has_added_to_the_cluster_file_stays_in_it(tmp_path: Path) -> None:
+    """An older version on one host must not take away what a newer one needs."""
+    cluster = ClusterFile(
+        cluster_id="x", partitions=1, ports=(1, 2), replicas=1, secret="s3cret", revision=4
+    )
+    save(tmp_path, cluster)
+    later = {**json.loads((tmp_path / "cluster.json").read_text()), "added": {"by": [2]}}
+    (tmp_path / "cluster.json").write_text(json.dumps(later))
+    found = open_data_dir(tmp_path)
+    assert found is not None and (found.revision, found.secret) == (4, "s3cret")
+    assert "added" not in repr(found)
+    save(tmp_path, replace(found, revision=5))
+    assert json.loads((tmp_path / "cluster.json").read_text()) == {**later, "revision": 5}

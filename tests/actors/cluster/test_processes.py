@@ -1,5 +1,6 @@
 """Processes are told apart from later ones of their id, and a whole family is ended."""
 
+import json
 import os
 import signal
 import socket
@@ -173,3 +174,13 @@ def test_a_child_tells_how_it_ended() -> None:
     bug = finished(lambda: print(1 // 0))  # noqa: T201 - never reached
     assert bug.code == 1
     assert bug.sentence.splitlines()[-1].startswith("ZeroDivisionError")
+
+
+def test_what_a_later_version_wrote_of_a_cluster_is_read(listed: Path, tmp_path: Path) -> None:
+    """After a downgrade, `rollcall down` finds the cluster that is to be stopped."""
+    node = ray_node.RayNode(address="127.0.0.1:1", directory=str(tmp_path), processes=())
+    registry.save(a_cluster(tmp_path / "a", node=node))
+    (file,) = listed.glob("*.json")
+    row = json.loads(file.read_text())
+    file.write_text(json.dumps({**row, "added": 1, "node": {**row["node"], "added": 2}}))
+    assert registry.load(str(tmp_path / "a")) == a_cluster(tmp_path / "a", node=node)

@@ -7,7 +7,13 @@ from typing import Any
 import pytest
 
 from actors.cluster.spec import Address, ClusterSpec, on_one_host
-from actors.deployment.status import as_text, cluster_status, exit_code, problems
+from actors.deployment.status import (
+    as_text,
+    cluster_status,
+    exit_code,
+    partition_status,
+    problems,
+)
 from actors.errors import ExitCode
 from failover.partition_kinds import SHARE_STATE
 from failover.partitions.status import PartitionStatus
@@ -74,6 +80,13 @@ def test_the_status_says_who_runs_which_version_while_they_differ() -> None:
         status = cluster_status(SPEC, [1, 2, 3], statuses, [])
         assert status["coordinators"][0]["link_versions"] == {"1": 5}  # as in JSON
         assert [row for row in as_text(status).splitlines() if row.startswith("versions")] == line
+
+
+def test_what_a_later_version_says_of_a_partition_is_left_out() -> None:
+    row = asdict(PartitionStatus(**partition(0, "Leader", (0, 1))))
+    assert partition_status({**row, "added": "later"}) == PartitionStatus(**row)
+    del row["is_slow"]
+    assert not partition_status(row).is_slow
 
 
 def test_the_status_of_a_coordinator_that_names_no_version_is_taken() -> None:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from actors.workers.dispatcher import DispatcherSettings, WorkerDispatcher
-from actors.workers.task_frames import RunTiming, pack_answer, read_task
+from actors.workers.task_frames import TASK_FORMAT, RunTiming, pack_answer, read_task
 from protocol.groups.effects import (
     AssignmentComputed,
     AssignmentFailed,
@@ -33,6 +33,7 @@ class Workers:
     def __init__(self, here: str) -> None:
         self.here = here
         self.dead: set[int] = set()
+        self.formats: dict[int, int] = {}
         self.took_ms: dict[str, float] = {}
         self.ran: list[tuple[str, int]] = []
         self.told: list[tuple[int, str]] = []
@@ -47,8 +48,9 @@ class Workers:
         if method == "pid":
             self.asked_for_pid += 1
             return 1
-        if method == "place":
-            return "far" if worker < 2 else "near"
+        if method == "about":
+            node = "far" if worker < 2 else "near"
+            return {"ray_node": node, "task_format": self.formats.get(worker, TASK_FORMAT)}
         _, group_id, number, place, last = arguments
         parts = [*self._parts.pop((worker, group_id, number), ()), last]
         assert len(parts) == place + 1
@@ -233,6 +235,35 @@ def test_workers_of_the_coordinators_own_node_come_first() -> None:
         for _ in range(3):
             await desk.done(run_of("other"))
         assert desk.workers.ran[-1][1] < 2, "far ones are better than none"
+        desk.dispatcher.close()
+
+    asyncio.run(scenario())
+
+
+def test_a_worker_of_another_version_gets_no_tasks_until_it_is_replaced(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("actors.workers.dispatcher.UPGRADED_S", 0.0)
+
+    async def scenario() -> None:
+        desk = Desk(3, here="near")
+        desk.workers.formats = {2: TASK_FORMAT + 1}
+        desk.workers.held.clear()
+        desk.dispatcher.submit(3, run_of("first"))  # by it the dispatcher begins to look
+        async with asyncio.timeout(WITHIN_S):
+            while desk.dispatcher._workers[2].reads_tasks:
+                await asyncio.sleep(0)
+        desk.workers.held.set()
+        desk.workers.ran.clear()
+        for number in range(4):
+            await desk.done(run_of(f"g{number}"))
+        assert {worker for _, worker in desk.workers.ran} <= {0, 1}
+        desk.workers.formats = {}
+        async with asyncio.timeout(WITHIN_S):
+            while not desk.dispatcher._workers[2].reads_tasks:
+                await asyncio.sleep(0)
+        await desk.done(run_of("later"))
+        assert desk.workers.ran[-1] == ("later", 2)
         desk.dispatcher.close()
 
     asyncio.run(scenario())
