@@ -42,6 +42,27 @@ def put_an_older_machine_back() -> SimulatedCluster:
     return cluster
 
 
+def test_a_copy_is_refused_when_it_is_opened() -> None:
+    """The file beside the directory knows of a later start: nobody needs to be asked."""
+    world = World(1, CALM)
+    with small_logs():
+        cluster = SimulatedCluster(world)
+        cluster.form()
+        world.run(WHILE_MS)
+        process = cluster.processes[0]
+        copy = process.directory.copy()
+        copy.is_unmarked = True
+        process.kill(0, 1)
+        cluster.start(0)
+        world.run(world.now + WHILE_MS)
+        process.kill(0, 1)
+        process.put(copy)
+        cluster.start(0)
+        assert process.is_waiting
+        world.run(world.now + WHILE_MS)
+        assert not process.directory.is_old, "the others have everything without it"
+
+
 def stale_copies_trusted() -> list[Patch]:
     return [(incarnation, "descends", lambda claim, seen: True)]
 

@@ -189,6 +189,26 @@ def test_a_candidate_asks_before_it_stands_and_needs_a_majority_for_both() -> No
     assert one.hear(Voted(0, 5, OTHER, True, False)).elected is True
 
 
+def test_a_replica_that_is_cut_off_keeps_its_epoch() -> None:
+    alone = One(batch(0, 1), epoch=4)
+    for now in range(LATER, LATER + 20 * TIMING.election_max_ms, TIMING.heartbeat_ms):
+        asked = [m for _, m in alone.tick(now).messages if isinstance(m, Vote)]
+        assert all(m.pre_vote for m in asked)
+    assert alone.replica.role is Role.PROSPECTIVE
+    assert alone.replica.epoch == 4
+
+
+def test_a_campaign_on_advice_asks_first_and_waits_for_the_promise() -> None:
+    follower = One()
+    follower.hear(append(1, 0, 0))
+    follower.replica.campaign(LATER + 1)
+    assert follower.turn().messages == []
+    assert follower.tick(LATER + PROMISE - 1).messages == []
+    ready = follower.tick(LATER + PROMISE)
+    assert [(m.epoch, m.pre_vote) for _, m in ready.messages] == [(2, True)] * 2
+    assert follower.replica.epoch == 1
+
+
 def test_a_follower_parks_votes_while_its_promise_lasts_and_answers_then() -> None:
     voter = One()
     voter.hear(append(1, 0, 0))
@@ -412,6 +432,7 @@ def test_a_leader_hands_over_only_what_is_complete_and_never_answers_again() -> 
     ready = leader.acknowledge(OTHER, LEADER)
     assert (LEADER.node_id, TransferLeadership(0, 1, ME)) in ready.messages
     assert leader.replica.lease_until_ms == 0
+    leader.now += 1
     leader.acknowledge(OTHER, LEADER)
     assert leader.replica.lease_until_ms == 0
     leader.now += TIMING.election_min_ms  # nobody took over
@@ -576,6 +597,15 @@ def test_a_sync_that_began_before_a_truncation_says_nothing_of_what_replaced_it(
     assert TruncateFrom(0, 1) in follower.write(2, replacing).writes
     assert ends(follower.synced(1)) == [], "of the new leader's records none is on disk"
     assert ends(follower.synced(2)) == [3]
+
+
+def test_what_replaces_synced_records_is_not_synced_yet() -> None:
+    follower = One(batch(0, 1), batch(1, 1), batch(2, 1), epoch=1)
+    replacing = append(2, 1, 1, batch(1, 2), batch(2, 2))
+    assert TruncateFrom(0, 1) in follower.write(1, replacing).writes
+    assert follower.replica._core.durable == 1
+    assert ends(follower.write(1, append(2, 3, 2))) == []
+    assert ends(follower.synced(1)) == [3]
 
 
 def test_a_slow_disk_does_not_keep_a_follower_from_answering_its_leader() -> None:
