@@ -11,6 +11,7 @@ from tests.protocol.groups.classic.classic_transcripts import ClassicStage
 from tests.protocol.groups.consumer.consumer_transcripts import ConsumerStage
 from tests.protocol.groups.migration.mixed_transcripts import MixedStage
 from tests.protocol.groups.share.share_transcripts import ShareStage
+from tests.protocol.groups.streams.streams_transcripts import StreamsStage
 from tests.transcript_player import check, check_names_a_rule
 
 if TYPE_CHECKING:
@@ -24,6 +25,7 @@ STAGES: Mapping[str, type[Stage]] = {
     "migration": MixedStage,
     "consumer": ConsumerStage,
     "share": ShareStage,
+    "streams": StreamsStage,
 }
 TRANSCRIPTS = sorted(FOLDER.rglob("*.txt"))
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from protocol.groups.facts import GroupDeleted, MemberEvent, RebalanceEnded
+from protocol.wire.embedded import EmbeddedSubscription, encode_subscription
 from protocol.wire.errors import ErrorCode
 from protocol.wire.messages import (
     DeleteGroupsResponse,
@@ -33,6 +34,16 @@ class ClassicStage(Stage):
         return ClassicTalk(overrides)
 
     # -- commands --------------------------------------------------------------------------------
+
+    def join(self, names: list[str], options: dict[str, str]) -> None:
+        """``join A topics=a,b``: the subscription of a consumer, by the protocol range."""
+        given = self.arguments(options)
+        topics = given.pop("topics", None)
+        if topics is not None:
+            data = encode_subscription(EmbeddedSubscription(topics=topics))
+            given["protocols"] = [("range", data)]
+        for name in names:
+            self.talk.join(name, **given)
 
     def sync(self, names: list[str], options: dict[str, str]) -> None:
         shares = {name: share.encode() for name, share in options.items() if name not in ARGUMENTS}
@@ -71,7 +82,7 @@ class ClassicStage(Stage):
         "delete": delete,
         "describe": describe,
         "heartbeat": each("heartbeat"),
-        "join": each("join"),
+        "join": join,
         "leave": each("leave"),
         "list": list_groups,
         "remove": remove,
