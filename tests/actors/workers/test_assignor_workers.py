@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from tests.clients import modern_members
 from tests.clients.wire import Wire
 from tests.conftest import RunningCluster, rollcall
 from tests.waiting import until
@@ -24,7 +25,8 @@ WITHIN_S = 60.0
 OWN_ASSIGNORS = """
 import ctypes, time
 import numpy as np
-from protocol.assignors.spec import GroupAssignment
+from protocol.assignors.spec import GroupAssignment, SharedAssignment
+from protocol.assignors.tasks.spec import TaskAssignment
 from protocol.assignors.uniform import UniformAssignor
 
 class Raises:
@@ -58,8 +60,24 @@ class Slow:
     def assign(self, spec):
         time.sleep(0.8)
         return UniformAssignor().assign(spec)
+
+class Everyone:  # has every partition of a share group that has share state
+    name = "everyone"
+    def assign(self, spec):
+        flags = spec.is_assignable  # empty: all of them
+        may_be_had = np.flatnonzero(flags if len(flags) else np.ones(spec.partition_count))
+        starts = np.arange(spec.member_count + 1) * len(may_be_had)
+        return SharedAssignment(starts, np.tile(may_be_had, spec.member_count))
+
+class One:  # member has every task of a streams group
+    name = "one"
+    def assign(self, spec):
+        active = np.zeros(spec.task_count, np.int32)
+        starts = np.zeros(spec.task_count + 1, np.int32)
+        return TaskAssignment(active, starts, np.empty(0, np.int32))
 """
 NAMES = ("raises", "exits", "invalid", "hangs", "stuck", "slow")
+NAMES_OF_OTHER_TYPES = ("everyone", "one")
 
 
 def install(directory: Path) -> None:
@@ -68,7 +86,9 @@ def install(directory: Path) -> None:
     about = directory / "own_assignors-1.0.dist-info"
     about.mkdir()
     (about / "METADATA").write_text("Metadata-Version: 2.1\nName: own-assignors\nVersion: 1.0\n")
-    points = "\n".join(f"{name} = own_assignors:{name.title()}" for name in NAMES)
+    points = "\n".join(
+        f"{name} = own_assignors:{name.title()}" for name in NAMES + NAMES_OF_OTHER_TYPES
+    )
     (about / "entry_points.txt").write_text(f"[rollcall.assignors]\n{points}\n")
 
 
@@ -83,6 +103,11 @@ def workplace(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningClust
         "num.partitions": str(PARTITIONS),
         "group.consumer.assignors": ",".join(["uniform", *NAMES]),
         "group.consumer.assignment.interval.ms": "0",
+        "group.share.assignors": "everyone",
+        "group.share.assignment.interval.ms": "0",
+        "group.streams.assignors": "one",
+        "group.streams.assignment.interval.ms": "0",
+        "group.streams.initial.rebalance.delay.ms": "0",
         "group.coordinator.background.timeout.ms": str(TIME_LIMIT_MS),
     }
     words = [word for pair in settings.items() for word in ("--set", "=".join(pair))]
@@ -191,6 +216,39 @@ def diary(cluster: RunningCluster, group: str) -> str:
     done = rollcall("groups", "--describe", "--group", group, "--events", "--bootstrap-server",
                     cluster.bootstrap, "--data-dir", cluster.data_dir)  # fmt: skip
     return done.stdout + done.stderr
+
+
+@pytest.mark.parametrize(
+    ("group_type", "member", "shares"),
+    [
+        ("share", modern_members.ShareMember, [PARTITIONS, PARTITIONS]),
+        ("streams", modern_members.StreamsMember, [0, 2 * PARTITIONS]),  # two subtopologies
+    ],
+)
+def test_a_custom_assignor_serves_share_and_streams_groups(
+    workplace: RunningCluster,
+    group_type: str,
+    member: type[modern_members.Member],
+    shares: list[int],
+) -> None:
+    """The built-in assignors would give each of two members half of all."""
+    with_topic(workplace)
+    before = metrics(workplace)
+    names = ("first", "second")
+    members = [member(workplace.bootstrap, f"own-{group_type}", each, "topic") for each in names]
+
+    def are_served() -> bool:
+        for each in members:
+            each.beat()
+        counts = sorted(len(each.assigned) for each in members)
+        return members[0].is_settled() and counts == shares
+
+    until(are_served, WITHIN_S, "both have what the custom assignor gave them")
+    after = metrics(workplace)
+    for name in ("assignor-runs-in-place", "assignor-failures"):
+        assert after[name] == before[name]
+    for each in members:
+        each.leave()
 
 
 @pytest.mark.parametrize(
