@@ -99,14 +99,14 @@ def _planned(asked: argparse.Namespace) -> Callable[[], Verdict]:
     if asked.name in HOST_DRILLS:
         if asked.running or asked.data_dir:
             raise BadInputError(f"Drill {asked.name} makes its hosts: omit --running, --data-dir.")
-        row = host_drills.checked(asked.name, asked.hosts)
-        return partial(host_drills.run, row, asked.hosts, asked.members, asked.keep)
+        row = host_drills.checked(asked.name, asked.hosts, asked.older)
+        return partial(host_drills.run, row, asked.hosts, asked.members, asked.keep, asked.older)
     try:
         drill = named(asked.name).of_size(asked.members)
     except DrillError as error:
         raise BadInputError(str(error)) from None
-    if asked.hosts or asked.keep:
-        raise BadInputError(f"Drill {asked.name} runs on one host: omit --hosts and --keep.")
+    if asked.hosts or asked.keep or asked.older:
+        raise BadInputError(f"Drill {asked.name} runs on one host: omit --hosts, --keep, --from.")
     return partial(run, drill, asked.data_dir, running_one=asked.running)
 
 
@@ -367,6 +367,10 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--keep", type=Path, metavar="DIR", help="keep what is on the disks of the hosts in DIR"
     )
+    parser.add_argument(
+        "--from", type=Path, metavar="WHEEL", dest="older",
+        help="the older version of a drill with two (default: this one; a newer one is made up)",
+    )  # fmt: skip
     which = parser.add_mutually_exclusive_group()
     which.add_argument(
         "--running", action="store_true", help="use the running cluster, which suffers the fault"

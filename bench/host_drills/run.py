@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 from actors.errors import BadInputError
 from bench.client.cluster_client import ClusterClient, addresses_in
+from bench.host_drills.programs import two_programs
 from bench.host_drills.stage import HostStage
 from bench.host_drills.table import HOST_COUNTS, HOST_DRILLS
 from bench.hosts.clusters import HostCluster
@@ -21,9 +22,13 @@ from bench.load.rehearsal import Rehearsal
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from bench.host_drills.programs import Program
     from bench.host_drills.table import HostDrill
     from bench.hosts.host import NamespaceHost
     from failover.drills.verdict import Verdict
+
+PROGRAMS: Final = "programs"
+"""The directory of the versions that hosts run, in that of the drill."""
 
 CONFIGS: Final[Mapping[str, str]] = {
     "group.initial.rebalance.delay.ms": "1000",
@@ -33,9 +38,14 @@ CONFIGS: Final[Mapping[str, str]] = {
 """Members of consumer groups heartbeat as often as those of classic ones."""
 
 
-def checked(name: str, hosts: int | None) -> HostDrill:
-    """Return a drill that can run on so many hosts; raises BadInputError."""
+def checked(name: str, hosts: int | None, older: Path | None = None) -> HostDrill:
+    """Return a drill that can run on so many hosts; raises BadInputError.
+
+    ``older`` is the wheel of an older version, for drills with two.
+    """
     drill = HOST_DRILLS[name]
+    if older is not None and not drill.has_two_versions:
+        raise BadInputError(f"Drill {name} runs one version: omit --from.")
     fit = [count for count in HOST_COUNTS if count >= drill.hosts_min]
     if hosts not in fit:
         raise BadInputError(f"Drill {name} needs --hosts {_either(fit)}.")
@@ -45,23 +55,36 @@ def checked(name: str, hosts: int | None) -> HostDrill:
 
 
 def run(
-    drill: HostDrill, count: int, members: int | None = None, directory: Path | None = None
-) -> Verdict:
-    """Run a drill on ``count`` hosts; ``directory`` keeps what their programs write."""
+    drill: HostDrill, count: int, members: int | None = None, directory: Path | None = None,
+    older: Path | None = None,
+) -> Verdict:  # fmt: skip
+    """Run a drill on ``count`` hosts; ``directory`` keeps what their programs write.
+
+    ``older`` is the wheel that a drill with two versions begins with.
+    """
     with ExitStack() as stack:
         if directory is None:
             directory = Path(tempfile.mkdtemp(prefix="rollcall-drill-"))
             stack.callback(shutil.rmtree, directory, ignore_errors=True)
         directory.mkdir(parents=True, exist_ok=True)
-        network = stack.enter_context(NamespaceHosts(count + drill.spares + 1, directory))
-        *others, client = network
+        programs = directory / PROGRAMS
+        versions: tuple[Program, ...] = ()
+        if drill.has_two_versions:
+            versions = two_programs(programs, older)
+        shared = [programs] if versions else []
+        network = NamespaceHosts(count + drill.spares + 1, directory, shared=shared)
+        *others, client = stack.enter_context(network)
         hosts, spares = others[:count], others[count:]
+        for host in others if versions else ():
+            host.imports_from = versions[0].path
         print(f"starting Ray on {count} hosts, and a cluster ...", flush=True)
         cluster = _started(drill, hosts)
         stack.enter_context(client.namespaces.entered_network())
         clients = ClusterClient(addresses_in(cluster.bootstrap))
         rehearsal = Rehearsal(drill.drill(members), clients)
         stage = HostStage(network, cluster, hosts, spares, rehearsal)
+        if versions:
+            stage.have_versions(versions)
         stage.find_homes()
         return rehearsal.play(lambda _crowd: drill.carry_out(stage))
 

@@ -6,6 +6,7 @@ import json
 import shutil
 import time
 import urllib.request
+from collections import Counter
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlsplit
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from bench.client.cluster_client import ClusterClient
+    from bench.host_drills.programs import Program
     from bench.hosts.clusters import HostCluster
     from bench.hosts.host import NamespaceHost
     from bench.hosts.hosts import NamespaceHosts
@@ -61,6 +63,9 @@ class HostStage:
         self.hosts = list(hosts)
         self.spares = list(spares)
         self.rehearsal = rehearsal
+        self.versions: Sequence[Program] = ()
+        """The programs of the hosts; they run the first one at first."""
+        self._runs: dict[str, Program] = {}
         self.homes: list[str] = []
         """The addresses of the hosts where the coordinators belong, by node id."""
         self._console = cluster.ready["console"]
@@ -231,6 +236,40 @@ class HostStage:
             return
         self.cluster.ray.start([host])
         self._after(f"Ray had ended on {host.name}, and runs again")
+
+    def have_versions(self, versions: Sequence[Program]) -> None:
+        """Know the programs of the hosts."""
+        self.versions = versions
+        self._runs = {host.ip: versions[0] for host in self.hosts}
+
+    def install(self, host: NamespaceHost, program: Program) -> None:
+        """Let a host run another version, as an operator does, and wait until all is well."""
+        self.command("drain", host.ip)
+        self.rehearsal.fault_begins()
+        self.cluster.ray.stop(host)
+        self._after(f"Ray is stopped on {host.name}", unreached=[host])
+        host.imports_from = program.path
+        self._runs[host.ip] = program
+        self.cluster.ray.start([host])
+        self._after(f"{host.name} runs version {program.version}", reached=[host])
+        self.wait_until_well()
+        self.check_versions()
+
+    def check_versions(self) -> None:
+        """Check what coordinators run, and that each link is the newest that both ends speak."""
+        rows = (self.status() or {}).get("coordinators", [])
+        for row in rows:
+            program = self._runs[row["ray_host"]]
+            if row["version"] != program.version:
+                found = f"version {row['version']}, not {program.version}"
+                raise DrillError(f"Coordinator {row['node_id']} runs {found}.")
+            for other, used in row["link_versions"].items():
+                peer = self._runs[rows[int(other)]["ray_host"]]
+                if used != (wanted := min(program.newest_link, peer.newest_link)):
+                    link = f"coordinators {row['node_id']} and {other}"
+                    raise DrillError(f"The link of {link} is of version {used}, not {wanted}.")
+        links = sorted(used for row in rows for used in row["link_versions"].values())
+        self.rehearsal.say(f"links between coordinators: {dict(Counter(links))} (version: ends)")
 
     def set_clock(self, host: NamespaceHost, ahead_ms: int) -> None:
         """Set a host's wall clock."""

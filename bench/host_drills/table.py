@@ -20,6 +20,11 @@ HOST_COUNTS: Final = (3, 5)
 RAYS_OWN_HEALTH_CHECKS: Final[Mapping[str, str]] = MappingProxyType({})
 """With these, Ray gives up a host that is silent for a minute, and no sooner."""
 
+UNCOMPILED: Final[Mapping[str, str]] = MappingProxyType(
+    {**QUICK_HEALTH_CHECKS, "NUMBA_DISABLE_JIT": "1"}
+)
+"""Assignors of few members are quick enough uncompiled, and each version would be compiled anew."""
+
 AWAY_S: Final = 10.0
 """How long a host is away, or a fault of the network lasts, once its effect has been seen.
 
@@ -56,7 +61,8 @@ class HostDrill:
 
     ``hosts_min`` is the least of :data:`HOST_COUNTS` on which it makes sense; ``spares`` are hosts
     beside them, without coordinators. ``configs`` are those of Rollcall, ``ray_settings`` are
-    environment variables of Ray.
+    environment variables of Ray. ``has_two_versions``: the hosts run an older version at first, and
+    there is a newer one.
     """
 
     name: str
@@ -67,6 +73,7 @@ class HostDrill:
     configs: Mapping[str, str] = field(default_factory=dict)
     ray_settings: Mapping[str, str] = field(default_factory=lambda: QUICK_HEALTH_CHECKS)
     expect: Expect = EXPECT
+    has_two_versions: bool = False
 
     def drill(self, members: int | None = None) -> Drill:
         """Return it as it is judged, with this number of members (None: the usual one)."""
@@ -185,6 +192,13 @@ def _rolling_reboot(stage: HostStage) -> None:
         stage.wait_until_well()
 
 
+def _rolling_upgrade(stage: HostStage) -> None:
+    older, newer = stage.versions
+    for program in (newer, older, newer):
+        for host in reversed(stage.hosts):
+            stage.install(host, program)
+
+
 def _add_host_under_load(stage: HostStage) -> None:
     stage.welcome_spares()
     stage.pause(AWAY_S)
@@ -277,6 +291,13 @@ HOST_DRILLS: Final[Mapping[str, HostDrill]] = {
             name="rolling-reboot",
             about="each host is drained and boots again, one after the other, Ray's head last",
             carry_out=_rolling_reboot,
+        ),
+        HostDrill(
+            name="rolling-upgrade",
+            about="each host runs a newer version, Ray's head last; then the older; then the newer",
+            carry_out=_rolling_upgrade,
+            ray_settings=UNCOMPILED,
+            has_two_versions=True,
         ),
         HostDrill(
             name="clock-skewed-host",

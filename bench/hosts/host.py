@@ -77,6 +77,8 @@ class NamespaceHost:
         self.name = f"host{link.number}"
         self.disk = directory / self.name
         """Its ``/tmp`` with its data directory, as this process sees it."""
+        self.imports_from = ROOT
+        """The directory from which its programs import Rollcall."""
         self._directory = directory
         self._shared = [path.resolve() for path in shared]
         self._namespaces: Namespaces | None = None
@@ -151,7 +153,7 @@ class NamespaceHost:
             **mine,
             "HOME": str(HOME),
             "PATH": programs,
-            "PYTHONPATH": f"{CLOCK_MODULE}{os.pathsep}{ROOT}",
+            "PYTHONPATH": f"{CLOCK_MODULE}{os.pathsep}{self.imports_from}",
             "HOST_CLOCK": str(CLOCK),
             **(more or {}),
         }

@@ -1,13 +1,18 @@
 """Drills on hosts: each is carried out here on hosts that only note what happens to them."""
 
+import zipfile
 from dataclasses import dataclass, field
 from itertools import cycle
 from pathlib import Path
 
 import pytest
 
+from actors.errors import BadInputError
+from actors.installation import installed_version
+from actors.peers.versions import PEER_VERSIONS
 from bench import drills
-from bench.host_drills import run
+from bench.host_drills import programs, run
+from bench.host_drills.programs import LINKS, Program, make_later, two_programs, unpacked
 from bench.host_drills.stage import HostStage
 from bench.host_drills.table import HOST_COUNTS, HOST_DRILLS, HostDrill
 from bench.hosts.host import DATA
@@ -18,6 +23,8 @@ from failover.drills.verdict import DrillRecord, MemberTimeline, judge
 from protocol.config import Configs
 from protocol.members.history import MemberHistoryEvent, MemberHistoryKind
 
+NOTHING = Program(Path("none"), "unknown", 0)
+VERSIONS = Program(Path("older"), "1", 5), Program(Path("newer"), "2", 6)
 ROOT = Path(__file__).parent.parent.parent
 RUNS = [
     (row, count) for row in HOST_DRILLS.values() for count in HOST_COUNTS if count >= row.hosts_min
@@ -35,6 +42,7 @@ class NotingHost:
     is_reached: bool = True
     leads: bool = True
     skew_ms: int = 0
+    imports_from: Path | None = None
 
     def run(self, *command, wait_s=0.0):
         """Answer that no process of Ray runs."""
@@ -100,6 +108,10 @@ class NotingCluster:
         for host in hosts:
             assert host.is_up
             host.has_ray = host.leads = True
+
+    def stop(self, host):
+        assert not host.leads, "it is drained first"
+        host.has_ray = False
 
     def rollcall(self, *words, wait_s):
         assert wait_s > 0
@@ -173,6 +185,11 @@ class NotingStage(HostStage):
         cluster = NotingCluster(hosts[0], [*hosts, *spares])
         rehearsal = NotingRehearsal(row.drill(), NotingClients([*hosts, *spares]))
         super().__init__(NotingNetwork(everybody), cluster, hosts, spares, rehearsal)
+        self.link_version = min
+        if row.has_two_versions:
+            self.have_versions(VERSIONS)
+            for host in hosts:
+                host.imports_from = VERSIONS[0].path
         coordinators = int(row.configs.get("offsets.topic.num.partitions", count))
         self.places = [hosts[number % count].ip for number in range(coordinators)]
         self.find_homes()
@@ -200,6 +217,7 @@ class NotingStage(HostStage):
                 "ray_host": ip,
                 "pid": 1,
                 "state": "Running" if by_ip[ip].has_ray and by_ip[ip].is_reached else "Restarting",
+                **self._versions(node_id),
             }
             for node_id, ip in enumerate(self.places)
         ]
@@ -212,6 +230,20 @@ class NotingStage(HostStage):
             "share_state": [],
             "under_replicated": [],
             "balance": f"Hosts without coordinators: {', '.join(joined)}" if joined else "",
+        }
+
+    def _versions(self, node_id):
+        by_ip = {host.ip: host for host in self.network}
+        programs = {program.path: program for program in self.versions}
+        runs = [programs.get(by_ip[ip].imports_from, NOTHING) for ip in self.places]
+        mine = runs[node_id]
+        return {
+            "version": mine.version,
+            "link_versions": {
+                str(other): self.link_version(mine.newest_link, theirs.newest_link)
+                for other, theirs in enumerate(runs)
+                if other != node_id
+            },
         }
 
 
@@ -230,6 +262,7 @@ def test_the_table_has_every_drill_and_no_name_twice():
         "add-host-under-load",
         "drain-host",
         "rolling-reboot",
+        "rolling-upgrade",
         "clock-skewed-host",
     }
     assert not set(HOST_DRILLS) & set(names())
@@ -348,7 +381,7 @@ def test_a_drill_on_hosts_is_judged_as_any_drill(lives, offset, unclean):
     assert {row.name for row in found.rows if not row.is_clean} == unclean
 
 
-ONE_HOST = "Drill kill-leader runs on one host: omit --hosts and --keep."
+ONE_HOST = "Drill kill-leader runs on one host: omit --hosts, --keep, --from."
 
 
 @pytest.mark.parametrize(
@@ -359,6 +392,11 @@ ONE_HOST = "Drill kill-leader runs on one host: omit --hosts and --keep."
         (["split-2-2-1", "--hosts", "3"], "Drill split-2-2-1 needs --hosts 5."),
         (["kill-leader", "--hosts", "3"], ONE_HOST),
         (["kill-leader", "--keep", "d"], ONE_HOST),
+        (["kill-leader", "--from", "w"], ONE_HOST),
+        (
+            ["lose-host", "--hosts", "3", "--from", "w"],
+            "Drill lose-host runs one version: omit --from.",
+        ),
         (
             ["lose-host", "--hosts", "3", "--running"],
             "Drill lose-host makes its hosts: omit --running, --data-dir.",
@@ -381,3 +419,81 @@ def test_without_the_right_to_make_hosts_a_drill_says_so_in_one_sentence(monkeyp
 def test_the_page_of_operations_names_every_drill():
     page = (ROOT / "docs" / "operations.md").read_text()
     assert [name for name in HOST_DRILLS if f"`{name}`" not in page] == []
+
+
+def upgraded(tmp_path):
+    row = HOST_DRILLS["rolling-upgrade"]
+    return row, NotingStage(row, 3, tmp_path)
+
+
+def test_an_upgrade_goes_forth_and_back_and_forth_with_the_head_last(tmp_path):
+    row, stage = upgraded(tmp_path)
+    row.carry_out(stage)
+    drained = [words[1] for words in stage.cluster.commands]
+    assert drained == [f"10.77.0.{number}" for number in (3, 2, 1)] * 3
+    assert {host.imports_from for host in stage.hosts} == {VERSIONS[1].path}
+
+
+def test_an_upgrade_whose_links_are_of_another_version_ends_the_drill(tmp_path):
+    row, stage = upgraded(tmp_path)
+    stage.link_version = max
+    with pytest.raises(DrillError, match=r"link of coordinators 0 and 2 is of version 6, not 5"):
+        row.carry_out(stage)
+
+
+def test_a_host_that_still_runs_the_other_version_ends_the_drill(tmp_path):
+    _, stage = upgraded(tmp_path)
+    stage._runs[stage.hosts[2].ip] = VERSIONS[1]
+    with pytest.raises(DrillError, match="Coordinator 2 runs version 1, not 2"):
+        stage.check_versions()
+
+
+def test_a_later_version_is_made_of_the_present_sources(tmp_path):
+    programs._copy_sources(tmp_path / "src")
+    assert not (tmp_path / "src" / "tests").exists()
+    make_later(
+        tmp_path / "src", Program(tmp_path, installed_version(), newest := PEER_VERSIONS[-1].number)
+    )
+    text = (tmp_path / "src" / LINKS).read_text()
+    compile(text, LINKS, "exec")
+    assert programs.NUMBER.findall(text)[-2:] == [str(newest), str(newest + 1)]
+    assert f'"{installed_version()}.post1"' in (tmp_path / "src" / "pyproject.toml").read_text()
+
+
+def wheel(directory, name, files):
+    with zipfile.ZipFile(directory / name, "w") as archive:
+        for path, text in files.items():
+            archive.writestr(path, text)
+    return directory / name
+
+
+def test_the_wheel_of_an_older_version_is_unpacked(tmp_path):
+    files = {f"rollcall/{LINKS}": "    PeerVersion(number=3, kinds=1),\n    PeerVersion(number=4,"}
+    made = wheel(tmp_path, "rollcall-0.0.9-py3-none-any.whl", files)
+    found = unpacked(made, tmp_path)
+    assert found == Program(tmp_path / "0.0.9", "0.0.9", 4)
+
+
+def test_sources_with_the_version_of_the_older_wheel_get_a_later_one(tmp_path):
+    file = tmp_path / "pyproject.toml"
+    for version, changed in (("1.2", "1.2.post1"), ("1.3", "1.3")):
+        file.write_text(f'[project]\nversion = "{version}"\n')
+        programs.change_version(tmp_path, "1.2")
+        assert file.read_text() == f'[project]\nversion = "{changed}"\n'
+
+
+@pytest.mark.parametrize(
+    ("name", "files"),
+    [("other-1.whl", {}), ("rollcall-1-py3-none-any.whl", {"rollcall/a": ""}), ("rollcall-2-", {})],
+)
+def test_what_is_no_wheel_of_rollcall_is_bad_input(name, files, tmp_path, monkeypatch):
+    made = wheel(tmp_path, name, files)
+    monkeypatch.setattr(programs, "_copy_sources", lambda _: None)
+    with pytest.raises(BadInputError, match=r"^The wheel .* cannot be used: "):
+        two_programs(tmp_path / "programs", made)
+
+
+def test_without_a_checkout_no_wheel_can_be_built(tmp_path, monkeypatch):
+    monkeypatch.setattr(programs, "ROOT", tmp_path)
+    with pytest.raises(BadInputError, match="so run it in a checkout of Rollcall"):
+        two_programs(tmp_path / "programs")
