@@ -34,8 +34,12 @@ CONFIGS: Final[Mapping[str, str]] = {
     "group.initial.rebalance.delay.ms": "1000",
     "group.consumer.heartbeat.interval.ms": "1000",
     "group.consumer.min.heartbeat.interval.ms": "1000",
+    "group.coordinator.background.threads": "1",
 }
-"""Members of consumer groups heartbeat as often as those of classic ones."""
+"""Members of consumer groups heartbeat as often as those of classic ones.
+
+One assignor worker on each host is enough: all hosts share this machine's processors.
+"""
 
 
 def checked(name: str, hosts: int | None, older: Path | None = None) -> HostDrill:

@@ -54,13 +54,12 @@ class RayOnHosts:
         token.write_text(self._token)
 
     def start(self, hosts: Sequence[NamespaceHost], *options: str) -> None:
-        """Start Ray on hosts, first on the head if it is one of them; ``options`` are Ray's."""
-        if self.head in hosts:
-            _end(self.begin(self.head, *options), f"`ray start` on {self.head.name}")
-        others = [host for host in hosts if host is not self.head]
-        begun = [self.begin(host, *options) for host in others]
-        for host, running in zip(others, begun, strict=True):
-            _end(running, f"`ray start` on {host.name}")
+        """Start Ray on hosts, first on the head if it is one of them; ``options`` are Ray's.
+
+        One after the other: Ray gives up a node that has not started within 30 seconds.
+        """
+        for host in sorted(hosts, key=lambda host: host is not self.head):
+            _end(self.begin(host, *options), f"`ray start` on {host.name}")
 
     def begin(self, host: NamespaceHost, *options: str) -> Running:
         """Begin to start Ray on a host."""
