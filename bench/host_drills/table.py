@@ -45,6 +45,11 @@ EXPECT: Final = Expect(unheard_p99_ms_max=20_000, replicated_ms_max=120_000)
 """What most drills may cost. Ray takes long to start where all hosts share two processors."""
 
 
+EXPECT_BOOT: Final = Expect(
+    unheard_p99_ms_max=120_000, silent_ms_max=120_000, replicated_ms_max=120_000
+)
+"""Where most of three hosts are away nobody is answered until they have booted and Ray runs."""
+
 FAR_APART: Final[Mapping[str, str]] = MappingProxyType(
     {
         "replica.heartbeat.interval.ms": "200",
@@ -269,6 +274,7 @@ HOST_DRILLS: Final[Mapping[str, HostDrill]] = {
             name="head-and-leader-die",
             about="the host of Ray's head and that of a leader lose their power at once",
             carry_out=_head_and_leader_die,
+            expect=EXPECT_BOOT,
         ),
         HostDrill(
             name="host-returns-stale",
