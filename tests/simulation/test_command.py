@@ -3,7 +3,7 @@
 import pytest
 
 from failover.simulation.__main__ import main
-from tests.simulation.mutations import MUTATIONS
+from tests.simulation.planted.mutations import MUTATIONS
 
 
 def test_it_says_how_many_seeds_how_fast_and_which_faults(

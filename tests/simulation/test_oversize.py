@@ -63,7 +63,10 @@ def test_each_request_gets_kafkas_error() -> None:
     assert 4 * sum(map(len, CALLS.values())) < TRIES, "each is sent, most likely"
 
 
-@pytest.mark.parametrize("bug", [long_metadata_committed, large_member_refused_with_another_error])
+BUGS = (long_metadata_committed, large_member_refused_with_another_error)
+
+
+@pytest.mark.parametrize("bug", BUGS)
 def test_a_planted_bug_is_found(bug: Callable[[], list[Patch]]) -> None:
     with patched(bug()), pytest.raises(Violation, match="is told"):
         send_what_exceeds_limits()

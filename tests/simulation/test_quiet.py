@@ -1,11 +1,25 @@
-"""Quiet hours begin when nobody is there any more."""
+"""Quiet hours begin when nobody is there any more, and it is noticed when they never do."""
+
+from collections.abc import Callable
+from types import MappingProxyType
+from typing import Any
+
+import pytest
 
 from failover.simulation.cluster import SimulatedCluster
+from failover.simulation.event_log import Violation
 from failover.simulation.kinds import is_modern
 from failover.simulation.one_seed import small_logs
+from failover.simulation.patches import Patch, patched
 from failover.simulation.quiet import empty
 from failover.simulation.settings import CALM, GroupMix, settings_for
 from failover.simulation.world import World
+from protocol.groups.classic import leave as classic_leave
+from protocol.groups.classic import membership
+from protocol.groups.group_types import TABLES
+from protocol.groups.timers import TimerKind
+
+ANOTHER_SESSION_MS = 45_000
 
 
 def test_members_that_were_doubled_end_with_the_others() -> None:
@@ -38,3 +52,37 @@ def test_nobody_comes_back_while_it_is_quiet() -> None:
         assert spec.driver is None
         cluster.clients.begin_again()
         assert spec.driver is not None
+
+
+def classic_sessions_prolonged() -> list[Patch]:
+    def expire(ctx: Any, group: Any, member: Any, now: int) -> None:
+        membership.arm(ctx, group, member, now + ANOTHER_SESSION_MS)
+
+    return [(classic_leave, "_expire", expire)]
+
+
+def modern_sessions_prolonged() -> list[Patch]:
+    original = TABLES.timeouts[TimerKind.MEMBER_SESSION]
+
+    def timeout(ctx: Any, key: Any, now: int) -> None:
+        session = ctx.modern_runtime[key.group_id].sessions[key.member_id]
+        if ctx.session_end(session) <= now:
+            session.session_deadline_ms = now + ANOTHER_SESSION_MS
+        original(ctx, key, now)
+
+    timeouts = {**TABLES.timeouts, TimerKind.MEMBER_SESSION: timeout}
+    return [(TABLES, "timeouts", MappingProxyType(timeouts))]
+
+
+BUGS = (classic_sessions_prolonged, modern_sessions_prolonged)
+
+
+@pytest.mark.parametrize("bug", BUGS)
+def test_a_planted_bug_is_found(bug: Callable[[], list[Patch]]) -> None:
+    world = World(1, settings_for(1, GroupMix.ALL))
+    with small_logs(), patched(bug()):
+        cluster = SimulatedCluster(world)
+        cluster.form()
+        world.run(20_000)
+        with pytest.raises(Violation, match="the group has members still"):
+            empty(cluster)

@@ -4,7 +4,7 @@ import pytest
 
 from failover.simulation.event_log import Violation
 from failover.simulation.patches import patched
-from tests.simulation.staged_mutations import STAGED_MUTATIONS
+from tests.simulation.planted.staged_mutations import STAGED_MUTATIONS
 
 FAILURES = (AssertionError, Violation, pytest.fail.Exception)
 

@@ -76,7 +76,10 @@ def test_peers_refuse_an_older_machine() -> None:
     assert not cluster.processes[0].directory.is_old
 
 
-@pytest.mark.parametrize("bug", [stale_copies_trusted, starts_not_remembered])
+BUGS = (stale_copies_trusted, starts_not_remembered)
+
+
+@pytest.mark.parametrize("bug", BUGS)
 def test_a_planted_bug_is_found(bug: Callable[[], list[Patch]]) -> None:
     with patched(bug()), pytest.raises(Violation, match="an older copy"):
         put_an_older_machine_back()

@@ -198,6 +198,17 @@ def test_a_replica_that_is_cut_off_keeps_its_epoch() -> None:
     assert alone.replica.epoch == 4
 
 
+def test_votes_of_an_older_epoch_do_not_count() -> None:
+    one = One(epoch=4)
+    for epoch in (5, 6):
+        one.tick(one.now + TIMING.election_max_ms)
+        assert one.replica.role is Role.PROSPECTIVE
+        one.hear(Voted(0, epoch, OTHER, True, True))
+        assert (one.replica.role, one.replica.epoch) == (Role.CANDIDATE, epoch)
+    assert one.hear(Voted(0, 5, OTHER, True, False)).elected is False
+    assert one.hear(Voted(0, 6, OTHER, True, False)).elected is True
+
+
 def test_a_campaign_on_advice_asks_first_and_waits_for_the_promise() -> None:
     follower = One()
     follower.hear(append(1, 0, 0))
@@ -463,6 +474,17 @@ def test_a_voter_that_lost_its_disk_is_replaced_one_step_at_a_time() -> None:
     assert SaveVoters(0, (ME, OTHER), leader.replica.end_offset - 1) in ready.writes
     assert leader.replica.voters == (ME, OTHER, new)
     assert leader.replica.learners == ()
+
+
+def test_voters_change_when_a_record_of_the_epoch_is_committed() -> None:
+    leader = One(batch(0, 1), epoch=1).lead()
+    leadership = leader.replica._leadership
+    assert leadership is not None
+    assert not leadership.change_voters(KEYS[:2])
+    assert leader.replica.voters == KEYS
+    leader.acknowledge(OTHER)
+    assert leadership.change_voters(KEYS[:2])
+    assert leader.replica.voters == KEYS[:2]
 
 
 def test_a_learner_does_not_count() -> None:

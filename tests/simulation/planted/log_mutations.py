@@ -10,7 +10,7 @@ from failover.turn import Turn
 from storage.election import Election
 from storage.following import Following
 from storage.log import AppendBatch, TruncateFrom
-from tests.simulation.mutations import Mutation
+from tests.simulation.planted.mutations import Mutation
 
 
 def full_disk_taken_for_written() -> list[Patch]:

@@ -20,9 +20,9 @@ from protocol.groups.streams import heartbeat as streams_heartbeat
 from protocol.groups.streams.group import StreamsGroup, StreamsGroupMember
 from protocol.groups.streams.task_numbers import task_of
 from protocol.groups.streams.warming import migrations
-from tests.simulation.answer_mutations import answered_unwaited, unwaited
-from tests.simulation.group_mutations import epoch_not_persisted
-from tests.simulation.mutations import Mutation
+from tests.simulation.planted.answer_mutations import answered_unwaited, unwaited
+from tests.simulation.planted.group_mutations import epoch_not_persisted
+from tests.simulation.planted.mutations import Mutation
 
 # --- share groups
 
@@ -245,7 +245,7 @@ TYPE_MUTATIONS: Mapping[str, Mutation] = {
             (
                 (share_partition_for_nobody, 0, "a partition is assigned to nobody"),
                 (share_assigned_before_initialized, 24, "partitions are assigned at once"),
-                (share_not_withdrawn, 0, "members keep topics that they gave up"),
+                (share_not_withdrawn, 5, "members keep topics that they gave up"),
                 (share_epoch_not_persisted, 0, "a group epoch is in the leader's memory only"),
                 (share_epoch_falls, 0, "a member is told the epoch before its own"),
                 (share_heartbeat_unwaited, 0, "a heartbeat's answer leaves before the commit"),
@@ -253,17 +253,17 @@ TYPE_MUTATIONS: Mapping[str, Mutation] = {
                 (share_call_unwaited, 0, "share state is asked for before the commit"),
                 (share_write_unwaited, 0, "a write is acknowledged before the commit"),
                 (share_read_unwaited, 0, "a read is answered before the commit"),
-                (share_update_lost_in_snapshot, 0, "a snapshot has an older start offset"),
-                (share_leader_epoch_not_fenced, 0, "a former leader may write"),
-                (share_state_epoch_not_fenced, 4, "an outdated state epoch may write"),
-                (share_leader_epoch_not_kept, 0, "a read does not fence former leaders"),
+                (share_update_lost_in_snapshot, 3, "a snapshot has an older start offset"),
+                (share_leader_epoch_not_fenced, 7, "a former leader may write"),
+                (share_state_epoch_not_fenced, 27, "an outdated state epoch may write"),
+                (share_leader_epoch_not_kept, 5, "a read does not fence former leaders"),
             ),
         ),
         (
             GroupMix.STREAMS,
             (
                 (streams_task_active_twice, 0, "a task is given before it is given up"),
-                (streams_revocation_not_awaited, 0, "nobody waits for a member to give up"),
+                (streams_revocation_not_awaited, 1, "nobody waits for a member to give up"),
                 (streams_standby_beside_active, 0, "a process may have a task twice"),
                 (streams_processes_unknown_to_assignor, 0, "the assignor knows no processes"),
                 (streams_epoch_not_persisted, 0, "a group epoch is in the leader's memory only"),
@@ -274,7 +274,7 @@ TYPE_MUTATIONS: Mapping[str, Mutation] = {
                 (streams_warmup_of_own_task, 0, "a member warms up what it runs"),
                 (static_streams_member_starts_empty, 8, "a static member's tasks are lost"),
                 (static_streams_member_gives_up_when_away, 8, "who is away has no tasks"),
-                (static_streams_member_removed_when_away, 0, "who is away is no member"),
+                (static_streams_member_removed_when_away, 7, "who is away is no member"),
             ),
         ),
     )

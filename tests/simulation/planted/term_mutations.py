@@ -10,7 +10,7 @@ from failover.simulation.patches import Patch
 from protocol.groups.offsets import commit as offsets
 from protocol.groups.shard import GroupShard
 from storage.disk import incarnation
-from tests.simulation.mutations import Mutation
+from tests.simulation.planted.mutations import Mutation
 
 
 def failed_group_not_rebuilt() -> list[Patch]:
@@ -32,9 +32,9 @@ def requests_left_unanswered() -> list[Patch]:
 def offset_deletion_forgotten() -> list[Patch]:
     original = offsets._deleted
 
-    def deleted(ctx: Any, group_id: str, asked: Any) -> Any:
+    def deleted(ctx: Any, policy: Any, group_id: str, asked: Any) -> Any:
         before = len(ctx.result.records)
-        answer = original(ctx, group_id, asked)
+        answer = original(ctx, policy, group_id, asked)
         del ctx.result.records[before:]
         return answer
 
@@ -66,8 +66,8 @@ def memo_outlives_its_lease() -> list[Patch]:
 
 TERM_PLANTED: tuple[tuple[Callable[[], list[Patch]], int, str], ...] = (
     (failed_group_not_rebuilt, 4, "what a handler left when it raised stays"),
-    (requests_left_unanswered, 7, "OffsetDelete is never answered"),
-    (offset_deletion_forgotten, 27, "OffsetDelete deletes in memory only"),
+    (requests_left_unanswered, 16, "OffsetDelete is never answered"),
+    (offset_deletion_forgotten, 36, "OffsetDelete deletes in memory only"),
     (heard_before_judged, 79, "replicas speak before their directory is judged"),
     (set_aside_without_a_majority, 50, "a damaged log is set aside that others still need"),
     (memo_outlives_its_lease, 4, "an answer is repeated after the lease"),

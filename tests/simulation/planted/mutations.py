@@ -16,7 +16,7 @@ from failover.partitions.partition import Partition, PartitionState
 from failover.simulation.patches import Patch, patched
 from failover.simulation.settings import GroupMix
 from failover.turn import Turn
-from protocol.groups.effects import Elected
+from protocol.groups.effects import Elected, Reply
 from protocol.groups.group_types import TABLES
 from protocol.groups.shard import GroupShard
 from protocol.records import GroupMetadataKey, Record
@@ -211,7 +211,8 @@ def waiting_answered_after_demotion() -> list[Patch]:
             self.leadership.lease_until_ms = 0
             replies = self.replies
             waiting = replies.gate.waiting()
-            effects.replies += [r for r in waiting if replies.open.pop(r.ticket, None)]
+            answers = [each for each in waiting if isinstance(each, Reply)]
+            effects.replies += [each for each in answers if replies.open.pop(each.ticket, None)]
             replies.gate.clear()
             if self._turn:
                 self._reload()
@@ -275,7 +276,7 @@ MUTATIONS: Mapping[str, Mutation] = {
         (learner_counts, 14, "a node's new empty replica counts as its lost one"),
         (lease_ignored, 0, "a leader answers though its lease is out"),
         (truncation_not_written, 7, "the end of a log is truncated in memory only"),
-        (promise_forgotten_by_restart, 32, "a promise to a leader does not outlive a restart"),
+        (promise_forgotten_by_restart, 35, "a promise to a leader does not outlive a restart"),
         (promise_not_kept, 8, "a follower votes while the leader has its promise"),
         (floor_ignored, 1, "a new leader answers before its epoch has a committed record"),
         (acknowledged_before_sync, 0, "a follower acknowledges what is not synced"),
@@ -285,13 +286,13 @@ MUTATIONS: Mapping[str, Mutation] = {
         (sync_covers_later_writes, 0, "a sync covers what was written after it began"),
         (uncommitted_applied_by_standby, 1, "a standby applies what is not committed"),
         (dirty_machine_kept, 21, "a demoted leader keeps what was truncated"),
-        (last_slice_dropped, 0, "the last slice of a snapshot is lost"),
+        (last_slice_dropped, 4, "the last slice of a snapshot is lost"),
         (epoch_not_bumped, 0, "a candidate stands in the old epoch"),
-        (incomplete_candidate_elected, 1, "a vote goes to a candidate that lacks records"),
+        (incomplete_candidate_elected, 4, "a vote goes to a candidate that lacks records"),
         (logs_not_matched, 50, "a follower appends where the logs differ"),
         (lease_kept_while_handing_over, 2, "a leader that hands over keeps its lease"),
         (waiting_answered_after_demotion, 7, "who waits is answered by a leader of the past"),
-        (sessions_not_renewed, 4, "sessions go on counting through a failover"),
+        (sessions_not_renewed, 8, "sessions go on counting through a failover"),
     )
 }
 """Planted in the replicas, and in what classic groups rely on."""

@@ -4,12 +4,14 @@ Each breaks a promise of ``docs/replication.md``. Its test is one that the proje
 a few replicas, hosts or simulated processes and what happens to them, step by step.
 """
 
+import hmac
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from types import SimpleNamespace
 from typing import Any
 
+from actors.peers import handshake
 from failover.common_time import CommonTime
 from failover.control import healing
 from failover.leadership_drain import DRAIN_INTERVAL_MS, LeadershipDrain
@@ -17,16 +19,19 @@ from failover.partitions.partition import Partition
 from failover.partitions.replies import Replies
 from failover.simulation.nodes import disks
 from failover.simulation.patches import Patch
+from protocol.groups.migration import downgrade
 from storage.core import Core, Role
 from storage.election import Election
 from storage.following import Following
 from storage.leadership import Leadership
-from storage.messages import TransferLeadership, Vote
+from storage.messages import TransferLeadership, Vote, Voted
 from storage.replica import Replica
 from storage.timing import Timing
+from tests.actors.peers import test_peers as peers
 from tests.failover import test_common_time as clocks
 from tests.failover import test_failover as hosts
 from tests.failover.control import test_healing
+from tests.simulation import test_downgrades as downgrades
 from tests.simulation import test_stale_machine as stale_machine
 from tests.storage import test_replica_rules as rules
 from tests.storage import test_rest as rest
@@ -76,11 +81,22 @@ def shorter_log_of_the_same_epoch_elected() -> list[Patch]:
     return [(Election, "_is_complete", is_complete)]
 
 
+def late_votes_count() -> list[Patch]:
+    original = Election.on_voted
+
+    def on_voted(self: Election, voted: Voted) -> None:
+        if voted.granted and not voted.pre_vote and self.core.role is Role.CANDIDATE:
+            voted = replace(voted, epoch=self.core.epoch)
+        original(self, voted)
+
+    return [(Election, "on_voted", on_voted)]
+
+
 def newer_epoch_ignored_by_a_leader() -> list[Patch]:
     original = Replica._admit
 
     def admit(self: Replica, epoch: int) -> bool:
-        return original(self, min(epoch, self.epoch) if self.role is Role.LEADER else epoch)
+        return (self.role is not Role.LEADER or epoch <= self.epoch) and original(self, epoch)
 
     return [(Replica, "_admit", admit)]
 
@@ -111,6 +127,21 @@ def campaign_without_regard_to_the_promise() -> list[Patch]:
         original(self, now)
 
     return [(Replica, "campaign", campaign)]
+
+
+# --- voters
+
+
+def voters_change_before_the_own_record() -> list[Patch]:
+    original = Leadership.change_voters
+
+    def change_voters(self: Leadership, voters: Any) -> bool:
+        start, self.epoch_start = self.epoch_start, -1
+        changed = original(self, voters)
+        self.epoch_start = start
+        return changed
+
+    return [(Leadership, "change_voters", change_voters)]
 
 
 # --- syncs
@@ -267,6 +298,32 @@ def snapshot_installed_over_the_same_log() -> list[Patch]:
     return [(Following, "_has", lambda self, offset, epoch: False)]
 
 
+# --- strangers
+
+
+def proofs_not_compared() -> list[Patch]:
+    careless = SimpleNamespace(digest=hmac.digest, compare_digest=lambda given, wanted: True)
+    return [(handshake, "hmac", careless)]
+
+
+def proofs_hold_for_either_role() -> list[Patch]:
+    original = handshake._with_length
+    roles = (handshake.CALLER, handshake.CALLEE)
+    return [(handshake, "_with_length", lambda part: b"" if part in roles else original(part))]
+
+
+# --- groups
+
+
+def downgrade_forgets_what_members_have() -> list[Patch]:
+    original = downgrade.encode_assignment
+
+    def encode_assignment(held: Any, *arguments: Any, **named: Any) -> bytes:
+        return original(held[1:], *arguments, **named)
+
+    return [(downgrade, "encode_assignment", encode_assignment)]
+
+
 STAGED: tuple[tuple[Callable[[], list[Patch]], Callable[[], None], str], ...] = (
     (
         pre_vote_skipped,
@@ -287,6 +344,11 @@ STAGED: tuple[tuple[Callable[[], list[Patch]], Callable[[], None], str], ...] = 
         shorter_log_of_the_same_epoch_elected,
         partial(rules.test_only_a_log_that_is_as_complete_gets_the_vote, 2, 2, False, pre=False),
         "a vote goes to a shorter log whose last record is of the same epoch",
+    ),
+    (
+        late_votes_count,
+        rules.test_votes_of_an_older_epoch_do_not_count,
+        "votes of an epoch before count",
     ),
     (
         newer_epoch_ignored_by_a_leader,
@@ -312,6 +374,11 @@ STAGED: tuple[tuple[Callable[[], list[Patch]], Callable[[], None], str], ...] = 
         campaign_without_regard_to_the_promise,
         rules.test_a_campaign_on_advice_asks_first_and_waits_for_the_promise,
         "a campaign on advice breaks the promise to the leader",
+    ),
+    (
+        voters_change_before_the_own_record,
+        rules.test_voters_change_when_a_record_of_the_epoch_is_committed,
+        "voters change before the epoch has a record",
     ),
     (
         batches_wait_for_the_own_sync,
@@ -414,6 +481,21 @@ STAGED: tuple[tuple[Callable[[], list[Patch]], Callable[[], None], str], ...] = 
         catalogue_set_aside_unasked,
         test_healing.test_every_partition_of_the_node_must_be_safe,
         "a log is set aside though others may lack the catalogue",
+    ),
+    (
+        proofs_not_compared,
+        peers.test_a_proof_holds_for_one_link_and_one_role,
+        "a stranger's proof is taken for a peer's",
+    ),
+    (
+        proofs_hold_for_either_role,
+        peers.test_a_proof_holds_for_one_link_and_one_role,
+        "a peer's proof may be sent back to it",
+    ),
+    (
+        downgrade_forgets_what_members_have,
+        downgrades.test_a_downgrade_that_names_what_members_have_is_good,
+        "a group that becomes a classic one forgets a partition of each member",
     ),
     (
         snapshot_installed_over_the_same_log,

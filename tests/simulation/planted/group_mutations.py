@@ -22,7 +22,7 @@ from protocol.groups.modern.target_feed import TargetFeed
 from protocol.groups.offsets import commit as offsets
 from protocol.records import ConsumerGroupTargetAssignmentMemberKey, MemberMetadata, Record
 from protocol.wire.errors import ErrorCode, KafkaError
-from tests.simulation.mutations import Mutation
+from tests.simulation.planted.mutations import Mutation
 
 
 def target_slice_applied_early() -> list[Patch]:
@@ -176,7 +176,7 @@ GROUP_MUTATIONS: Mapping[str, Mutation] = {
         ),
         (revocation_not_awaited, 1, GroupMix.CONSUMER, "nobody waits for a member to give up"),
         (epoch_not_persisted, 0, GroupMix.CONSUMER, "a group epoch is in the leader's memory only"),
-        (static_successor_loses_its_share, 39, GroupMix.CONSUMER, "a static member starts empty"),
+        (static_successor_loses_its_share, 57, GroupMix.CONSUMER, "a static member starts empty"),
         (
             classic_member_told_by_group_epoch,
             7,
@@ -185,7 +185,12 @@ GROUP_MUTATIONS: Mapping[str, Mutation] = {
         ),
         (upgrade_forgets_who_owns_what, 44, GroupMix.MIXED, "classic members' partitions are free"),
         (answers_repeated_for_ever, 2, GroupMix.CONSUMER, "a new target does not end leases"),
-        (downgrade_takes_targets_for_owned, 7, GroupMix.MIXED, "what classic members have is lost"),
+        (
+            downgrade_takes_targets_for_owned,
+            20,
+            GroupMix.MIXED,
+            "what classic members have is lost",
+        ),
         (sessions_not_armed_after_election, 1, GroupMix.CONSUMER, "a new leader expects nobody"),
         (workers_told_too_little, 1, GroupMix.CONSUMER, "a worker is not told who has gone"),
         (zombie_commits, 30, GroupMix.MIXED, "a member that lost its place may still commit"),
