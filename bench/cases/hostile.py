@@ -24,7 +24,8 @@ import sys
 import time
 import urllib.parse
 import urllib.request
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -38,8 +39,9 @@ from bench.cases.members import stable_groups
 from bench.cases.well_behaved import well_behaved_clients
 from bench.client.blocking_client import BlockingClient
 from bench.interruption import Interrupted, interruptible
-from bench.load.hostile_connections import HostileLoad
-from bench.load.hostile_frames import Pool
+from bench.load.hostile_connections import HostileLoad, HostileTargets
+from bench.load.hostile_frames import Pool, more_pools
+from bench.load.hostile_members import TOPIC, TOPIC_PARTITIONS
 from bench.load.joining import heartbeat
 from bench.load.offsets import groups_on
 from bench.load.sink import running_sinks
@@ -50,9 +52,11 @@ from bench.servers.rollcall import running_rollcall
 from bench.servers.server import StartError
 from failover.columns import aligned
 from protocol.client.frames import frame_of
+from protocol.wire.apis import API
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
+    from multiprocessing.connection import Connection
 
     from bench.cases.well_behaved import WellBehavedResult
     from bench.servers.machine import CpuUsage
@@ -85,8 +89,10 @@ FLOODING_MEMBERS: Final = 20
 PACE_SHARE: Final = 0.95
 """The frames are sent during this share of the time."""
 POLL_S: Final = 0.5
-FRAMES_PER_POOL: Final = 2_000_000
+FRAMES_PER_POOL: Final = 250_000
 POOL_FRAMES: Final = 6_000
+TALKING_GROUPS: Final = 100
+"""On each partition."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,7 +182,7 @@ def run(server: Server, asked: argparse.Namespace) -> tuple[BenchRow, list[str],
     before = _epochs(server)
     group_ids = [next(groups_on(number, PARTITIONS, "innocent")) for number in range(PARTITIONS)]
     pool = Pool(asked.seed, POOL_FRAMES)
-    floods = _floods(server)
+    storm_targets = HostileTargets(server.bootstrap, (), _floods(server), _talks(server.address))
     per_second = asked.frames / (60 * asked.minutes) / PACE_SHARE
     with (
         running_sinks(len(server.bootstrap)) as sinks,
@@ -190,18 +196,24 @@ def run(server: Server, asked: argparse.Namespace) -> tuple[BenchRow, list[str],
         with phases.phase(CALM):
             time.sleep(asked.calm)
         _take_idle_time_only()
-        at_sinks = dict(zip(sinks, floods.values(), strict=False))
-        with phases.phase(NEUTRAL), _storm(pool, sinks, (), at_sinks, per_second) as neutral:
+        at_sinks = HostileTargets(
+            sinks,
+            (),
+            dict(zip(sinks, storm_targets.floods.values(), strict=False)),
+            dict(zip(sinks, storm_targets.talks.values(), strict=False)),
+        )
+        with phases.phase(NEUTRAL), _storm(pool, at_sinks, per_second) as neutral:
             deadline = time.perf_counter() + asked.calm
             while time.perf_counter() < deadline:
                 neutral.turn()
         time.sleep(SETTLE_S)
-        others = _other_ports(server)
+        storm_targets = replace(storm_targets, others=_other_ports(server))
         with (
+            more_pools(asked.seed + 1, POOL_FRAMES) as pools,
             phases.phase(STORM),
-            _storm(pool, server.bootstrap, others, floods, per_second) as storm,
+            _storm(pool, storm_targets, per_second) as storm,
         ):
-            _run_hostile_load(storm, server, observed, asked)
+            _run_hostile_load(storm, server, observed, asked, pools)
         result = innocents.stop()
     after = _epochs(server)
     observed.elections = sum(after[key] != epoch for key, epoch in before.items())
@@ -242,12 +254,26 @@ def _floods(server: Server) -> dict[tuple[str, int], list[bytes]]:
     return floods
 
 
+def _talks(address: tuple[str, int]) -> dict[tuple[str, int], list[str]]:
+    """Create the topic of conversations; return the ids of their groups by coordinator."""
+    talks: dict[tuple[str, int], list[str]] = {}
+    with BlockingClient(address) as connection:
+        connection.create_topic(TOPIC, TOPIC_PARTITIONS)
+        for number in range(PARTITIONS):
+            names = list(islice(groups_on(number, PARTITIONS, "hostile-talk"), TALKING_GROUPS))
+            talks.setdefault(connection.coordinator(names[0]), []).extend(names)
+    return talks
+
+
 def _run_hostile_load(
-    storm: HostileLoad, server: Server, observed: ClusterObservation, asked: argparse.Namespace
+    storm: HostileLoad,
+    server: Server,
+    observed: ClusterObservation,
+    asked: argparse.Namespace,
+    pools: Connection,
 ) -> None:
     deadline = time.perf_counter() + 60 * asked.minutes
     looked = renewed = 0.0
-    pools = 1
     while (
         storm.count.frames < asked.frames and time.perf_counter() < deadline and not observed.gone
     ):
@@ -257,10 +283,9 @@ def _run_hostile_load(
             observed.look(server)
             if asked.verbose:
                 print(vars(storm.count), [round(m) for m in observed.most_mib], flush=True)
-        if storm.count.frames - renewed >= FRAMES_PER_POOL:
-            renewed += FRAMES_PER_POOL
-            pools += 1
-            storm.renew(Pool(asked.seed + pools, POOL_FRAMES // 4))
+        if storm.count.frames - renewed >= FRAMES_PER_POOL and pools.poll():
+            renewed = storm.count.frames
+            storm.renew(pools.recv())
 
 
 def _figures(
@@ -275,7 +300,14 @@ def _figures(
         "frames": float(count.frames),
         "frames_answered": float(count.answered),
         "of_these_repeated_heartbeats": float(storm.flooding.answered),
+        "of_these_in_conversations": float(storm.talking.answered),
         "of_these_fuzz_share": fuzz / max(count.answered, 1),
+        "distinct_frames_sent": float(count.distinct),
+        **{f"{kind}_sent": float(sent) for kind, sent in sorted(count.sent.items())},
+        **{
+            f"{API[key].name}_without_error": float(done)
+            for key, done in sorted(count.succeeded.items())
+        },
         "seconds_s": hostile_phase.seconds,
         "frames_per_s": count.frames / hostile_phase.seconds,
         "connections": float(count.connections),

@@ -7,16 +7,17 @@ import socket
 import time
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
-from types import MappingProxyType
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 from bench.client.reactor import Reactor
+from bench.load.hostile_conversations import Conversations
+from bench.load.hostile_counts import PATIENCE_S, Address, HostileCounts
 from bench.load.hostile_frames import LENGTH, Pool, flip
 
 if TYPE_CHECKING:
     from bench.client.reactor import Channel
 
-Address = tuple[str, int]
 Burst = tuple[bytes, int]
 Bursts = Callable[[Address], Burst]
 
@@ -25,41 +26,23 @@ BURST_CONNECTIONS: Final = 40
 BURST: Final = 25
 ROUGH_SHARE: Final = 0.25
 """One in this many bursts ends with a rough frame, after which the connection is mostly closed."""
-PATIENCE_S: Final = 5.0
-"""A connection that waits longer (for a rebalance, say) is closed and opened again."""
 TICK_S: Final = 0.25
-BURSTS: Final = 1_000
 FLOOD_BURSTS: Final = 100
-"""How many bursts are prepared in advance."""
+"""How many bursts for each coordinator are prepared in advance."""
 FLOOD_BURST: Final = 99
 FLOOD_SHARE: Final = 0.8
 """This share of the pace is for valid heartbeats, plus the part of the rest that is not answered in
 time: a frame of another kind costs a server as much as some twenty of these."""
+CONVERSATION_SHARE: Final = 0.03
+"""This share is for frames of conversations: each is written for itself."""
+
 PACE_S: Final = 0.01
 ANYWHERE: Final = ("", 0)
-NO_FLOODS: Final[Mapping[Address, Sequence[bytes]]] = MappingProxyType({})
 
 SILENT, DRIBBLING, DEAF, SLOW, HOLDING, KNOCKING = 500, 30, 8, 8, 2, 40
 """Connections of the other kinds, to each address of that kind."""
 HELD_BYTES: Final = 256 << 10
 SLOW_BYTES: Final = 200
-
-
-class HostileCounts:
-    """Totals of the load.
-
-    A frame counts when a server has handled it: it was answered, or its connection was closed
-    because of it, or it timed out. Frames sent after that, and by connections that do not read, are
-    not counted.
-    """
-
-    def __init__(self) -> None:
-        self.answered = self.closed_on_us = self.gave_up = self.connections = 0
-
-    @property
-    def frames(self) -> int:
-        """Frames that servers have handled."""
-        return self.answered + self.closed_on_us + self.gave_up
 
 
 class BurstConnections:
@@ -196,7 +179,7 @@ def say_nothing(_storm: HostileLoad, connection: socket.socket) -> None:
 
 def dribble(storm: HostileLoad, connection: socket.socket) -> None:
     """Send a byte of a frame that never ends."""
-    connection.send(storm.pool.random.choice(storm.pool.halves)[:1])
+    connection.send(storm.pool.half()[:1])
     say_nothing(storm, connection)
 
 
@@ -220,32 +203,38 @@ def hold(_storm: HostileLoad, connection: socket.socket) -> None:
 
 def knock(storm: HostileLoad, connection: socket.socket) -> None:
     """Send garbage, or a rough frame, to a port that is not for clients."""
-    connection.send(storm.pool.random.choice(storm.pool.rough))
+    connection.send(storm.pool.rough())
     say_nothing(storm, connection)
+
+
+@dataclass(frozen=True, slots=True)
+class HostileTargets:
+    """What is attacked: the coordinators' listeners, and ports for peers and the console.
+
+    ``floods`` are valid heartbeats, by the coordinator that answers them. If given, at least
+    :data:`FLOOD_SHARE` of the frames are these. ``talks`` are the groups for conversations, by
+    their coordinator.
+    """
+
+    clients: Sequence[Address]
+    others: Sequence[Address] = ()
+    floods: Mapping[Address, Sequence[bytes]] = field(default_factory=dict)
+    talks: Mapping[Address, Sequence[str]] = field(default_factory=dict)
 
 
 class HostileLoad:
     """All hostile connections; call :meth:`turn` repeatedly."""
 
     def __init__(
-        self,
-        pool: Pool,
-        clients: Sequence[Address],
-        others: Sequence[Address] = (),
-        floods: Mapping[Address, Sequence[bytes]] = NO_FLOODS,
-        per_second: float = float("inf"),
+        self, pool: Pool, targets: HostileTargets, per_second: float = float("inf")
     ) -> None:
-        """``clients`` are the coordinators' listeners, ``others`` ports for peers and the console.
-
-        ``floods`` are valid heartbeats, by the coordinator that answers them. If given, at least
-        :data:`FLOOD_SHARE` of the frames are these.
-        """
+        clients, floods, talks = targets.clients, targets.floods, targets.talks
         self.pool = pool
         self.count = HostileCounts()
         self.now_s = time.monotonic()
         self._reactor = Reactor()
-        self._valid = [pool.burst(BURST) for _ in range(BURSTS)]
-        self._floods = {address: _flood_bursts(pool, floods[address]) for address in floods}
+        self._flood_frames = floods
+        self.renew(pool)
         self._ticked_s = self.now_s
         kinds = (
             (SILENT, say_nothing), (DRIBBLING, dribble), (DEAF, ask_and_not_read),
@@ -258,11 +247,17 @@ class HostileLoad:
             for _ in range(count)
         ]
         self._raw += [
-            RawConnection(self, address, knock) for address in others for _ in range(KNOCKING)
+            RawConnection(self, address, knock)
+            for address in targets.others
+            for _ in range(KNOCKING)
         ]
         self._begun_s = self.now_s
         self._per_second = per_second
-        self._fuzz_share = 1 - FLOOD_SHARE if floods else 1.0
+        talk_share = CONVERSATION_SHARE if talks else 0.0
+        self._fuzz_share = 1 - FLOOD_SHARE * bool(floods) - talk_share
+        self.talking = Conversations(
+            self.connect, self.count, talks, lambda: self._due() * talk_share, len(pool.valid)
+        )
         self.mutated = BurstConnections(self, self.next_burst, self._mutated_due)
         self.flooding = BurstConnections(self, self._next_flood, self._flooding_due)
         for kind, addresses in ((self.mutated, clients), (self.flooding, list(floods))):
@@ -270,12 +265,15 @@ class HostileLoad:
                 for _ in range(BURST_CONNECTIONS):
                     kind.add(address)
 
+    def _due(self) -> float:
+        return (self.now_s - self._begun_s) * self._per_second
+
     def _mutated_due(self) -> float:
-        return (self.now_s - self._begun_s) * self._per_second * self._fuzz_share
+        return self._due() * self._fuzz_share
 
     def _flooding_due(self) -> float:
         """Return how many frames are due, less those sent by the others: so the pace is kept."""
-        return (self.now_s - self._begun_s) * self._per_second - self.mutated.sent
+        return self._due() - self.mutated.sent - self.talking.sent
 
     def turn(self) -> None:
         """Do what is due now; takes at most about a tick."""
@@ -286,20 +284,32 @@ class HostileLoad:
                 raw.tick()
             self.mutated.tick()
             self.flooding.tick()
+            self.talking.tick()
         self.mutated.turn()
+        self.talking.turn(self.now_s)
         self.flooding.turn()
         self._reactor.turn(PACE_S)
 
     def next_burst(self, _address: Address = ANYWHERE, only_valid: bool = False) -> Burst:
         """Return some frames, and their number."""
-        draw = self.pool.random
-        burst = self._valid[int(draw.random() * BURSTS)]
+        draw, sent = self.pool.random, self.count.sent
+        number = int(draw.random() * len(self._valid))
+        burst = self._valid[number]
+        size = min(BURST, len(self.pool.valid) - number * BURST)
+        if number not in self._used:
+            self._used.add(number)
+            self.count.distinct += size
+        sent["valid_frames"] += size
         if only_valid or draw.random() > ROUGH_SHARE:
-            return burst, BURST
-        return burst + draw.choice(self.pool.rough), BURST + 1
+            return burst, size
+        sent["malformed_frames"] += 1
+        self.count.distinct += 1
+        return burst + self.pool.rough(), size + 1
 
     def _next_flood(self, address: Address) -> Burst:
         bursts = self._floods[address]
+        self.count.sent["repeated_heartbeats"] += FLOOD_BURST
+        self.count.sent["changed_heartbeats"] += 1
         return bursts[int(self.pool.random.random() * len(bursts))], FLOOD_BURST + 1
 
     def connect(self, address: Address, broken: Callable[[], None]) -> Channel:
@@ -312,7 +322,11 @@ class HostileLoad:
     def renew(self, pool: Pool) -> None:
         """Continue with another pool."""
         self.pool = pool
-        self._valid = [pool.burst(BURST) for _ in range(BURSTS)]
+        self._valid = pool.bursts(BURST)
+        self._used: set[int] = set()
+        floods = self._flood_frames
+        self._floods = {address: _flood_bursts(pool, floods[address]) for address in floods}
+        self.count.distinct += FLOOD_BURSTS * len(floods)
 
     def close(self) -> None:
         """Close every connection."""

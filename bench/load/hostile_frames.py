@@ -1,8 +1,9 @@
 """Frames that no well-behaved client sends, generated from the schemas of all served APIs.
 
-A pool is made once from a seed and its frames are sent many times: a generator that wrote each
-frame would be slower than the servers. Most frames keep their connection open: they can be decoded,
-and the request is refused or pointless. *Rough* frames are invalid bytes, and close the connection.
+A pool is made from a seed and its frames are sent several times: a generator that wrote each frame
+would be slower than the servers. Another process makes the next pool (:func:`more_pools`). Most
+frames keep their connection open: they can be decoded, and the request is refused or pointless.
+*Rough* frames are invalid bytes, and close the connection; each is made when it is sent.
 
 Requests that would rightly disturb others use only our own names: groups and topics that start with
 ``hostile``, and configs that brokers do not have.
@@ -10,13 +11,17 @@ Requests that would rightly disturb others use only our own names: groups and to
 
 from __future__ import annotations
 
+import os
 import random
 import struct
+from contextlib import contextmanager, suppress
 from dataclasses import fields, is_dataclass
 from datetime import UTC, datetime, timedelta
+from itertools import count
 from typing import TYPE_CHECKING, Any, Final
 from uuid import UUID
 
+from bench.load.side_process import side_process
 from protocol.wire.apis import API, Route
 from protocol.wire.convert import unwrap
 from protocol.wire.embedded import encode_assignment, encode_subscription
@@ -25,8 +30,9 @@ from protocol.wire.kafka_4_4.index import request_shape
 from protocol.wire.writers import encoder
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
     from dataclasses import Field
+    from multiprocessing.connection import Connection
 
 PREFIX: Final = "hostile"
 GROUPS: Final = 300
@@ -87,15 +93,16 @@ class Writer:
         """Return tagged fields; mostly none, as in other clients' requests."""
         if self.random.random() < 0.9:
             return b"\0"
-        count = self.random.choice((1, 2, 50))
+        rows = self.random.choice((1, 2, 50))
         row = bytes((self.random.randint(60, 127), 3)) + b"tag"
-        return bytes((count,)) + row * count
+        return bytes((rows,)) + row * rows
 
     def _message(self, shape: type, api_key: int) -> Any:
-        values = {each.name: self._value(each, api_key) for each in fields(shape)}
+        values = {each.name: self.value(each, api_key) for each in fields(shape)}
         return shape(**values)
 
-    def _value(self, column: Field[Any], api_key: int) -> Any:
+    def value(self, column: Field[Any], api_key: int) -> Any:
+        """Return a value for a field of a request."""
         kind, is_array, nullable = unwrap(column)
         if nullable and self.random.random() < 0.2:
             return None
@@ -108,8 +115,8 @@ class Writer:
 
         if not is_array:
             return one()
-        count = self.random.choices((0, 1, 2, 5, 40), (2, 6, 2, 1, 0.2))[0]
-        return tuple(one() for _ in range(count))
+        size = self.random.choices((0, 1, 2, 5, 40), (2, 6, 2, 1, 0.2))[0]
+        return tuple(one() for _ in range(size))
 
     def _primitive(self, name: str, kind: str, api_key: int) -> Any:
         draw = self.random
@@ -157,26 +164,50 @@ class Pool:
     """Frames to send repeatedly; each includes its length prefix."""
 
     def __init__(self, seed: int, size: int) -> None:
-        """``size`` is the number of valid frames; there are a fifth as many rough ones."""
-        self._writer = Writer(seed)
-        self.random = self._writer.random
+        """``size`` is the number of valid frames."""
+        writer = Writer(seed)
+        self.random = writer.random
         keys = list(API)
         weights = [API[key].weight for key in keys]
         chosen = self.random.choices(keys, weights, k=size)
-        self.valid = [with_length(self._writer.frame(key)) for key in chosen]
-        self.rough = [self._rough(self.random.choice(self.valid)) for _ in range(size // 5)]
-        self.halves = [self._half(each) for each in self.rough[:200]]
+        self.valid = [with_length(writer.frame(key)) for key in chosen]
 
-    def burst(self, count: int) -> bytes:
-        """Return some valid frames in a row, in any order."""
-        return b"".join(self.random.choices(self.valid, k=count))
+    def bursts(self, size: int) -> list[bytes]:
+        """Return all valid frames, in rows of ``size`` in any order."""
+        frames = self.random.sample(self.valid, len(self.valid))
+        return [b"".join(frames[at : at + size]) for at in range(0, len(frames), size)]
 
-    def _rough(self, frame: bytes) -> bytes:
-        """Return a frame that is invalid in one of the ways below."""
-        return self.random.choice(ROUGH)(self.random, frame)
+    def rough(self) -> bytes:
+        """Return a new frame that is invalid in one of the ways below."""
+        return self.random.choice(ROUGH)(self.random, self.random.choice(self.valid))
 
-    def _half(self, frame: bytes) -> bytes:
+    def half(self) -> bytes:
+        """Return a frame whose end is missing."""
+        frame = self.rough()
         return LENGTH.pack(len(frame) + 1_000) + frame
+
+
+@contextmanager
+def more_pools(seed: int, size: int) -> Iterator[Connection]:
+    """Make pools in another process, with CPU time that no other process wants; yield their pipe.
+
+    It is never more than one pool ahead.
+    """
+    with side_process(_make_pools, seed, size) as pipe:
+        yield pipe
+
+
+def _make_pools(seed: int, size: int, pipe: Connection) -> None:
+    os.sched_setscheduler(0, os.SCHED_IDLE, os.sched_param(0))
+    pipe.send("ready")
+    send_pools(seed, size, pipe)
+
+
+def send_pools(seed: int, size: int, pipe: Connection) -> None:
+    """Make pools and send them, until the other end is closed."""
+    with suppress(OSError):
+        for number in count(seed):
+            pipe.send(Pool(number, size))
 
 
 def flip(draw: random.Random, frame: bytes) -> bytes:

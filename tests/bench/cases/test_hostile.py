@@ -1,5 +1,8 @@
 """A storm of bytes in small: the same frames and connections as ``rollcall bench hostile``."""
 
+import os
+import random
+import struct
 import time
 from array import array
 from types import SimpleNamespace
@@ -9,10 +12,15 @@ import pytest
 from bench.cases import hostile
 from bench.cases.well_behaved import WellBehavedResult, well_behaved_clients
 from bench.client.blocking_client import BlockingClient
-from bench.load import hostile_connections
-from bench.load.hostile_connections import BURST, FLOOD_BURST, HostileLoad
-from bench.load.hostile_frames import Pool
+from bench.load import hostile_connections, hostile_conversations
+from bench.load.hostile_connections import BURST, FLOOD_BURST, HostileLoad, HostileTargets
+from bench.load.hostile_conversations import AS_PLANNED, WAYS, Conversations, plan
+from bench.load.hostile_counts import HostileCounts
+from bench.load.hostile_frames import Pool, send_pools
+from bench.load.hostile_members import HEARTBEATS, HOSTILE_KINDS
 from bench.load.offsets import groups_on
+from bench.servers import processes
+from protocol.members.requests import JOIN_GROUP
 from protocol.wire.apis import API
 from protocol.wire.frames import BadFrame, UnsupportedApiVersion, decode_request
 from tests.actors.coordinator.coordinators import running
@@ -25,17 +33,69 @@ SECONDS_MAX = 30
 
 def test_a_pool_comes_again_from_its_seed_and_holds_what_it_should() -> None:
     pool, again = Pool(1, 1_000), Pool(1, 1_000)
-    assert (pool.valid, pool.rough) == (again.valid, again.rough)
+    assert pool.valid == again.valid
     assert Pool(2, 100).valid != pool.valid[:100]
     keys = {decode_request(frame[4:]).api_key for frame in pool.valid}
     assert keys == set(API)
     bad = 0
-    for frame in pool.rough:
+    rough = [pool.rough() for _ in range(200)]
+    assert rough == [again.rough() for _ in range(200)]
+    assert len(set(rough)) > 150
+    for frame in rough:
         try:
             decode_request(frame[4:])
         except (BadFrame, UnsupportedApiVersion):
             bad += 1
-    assert bad > len(pool.rough) // 3
+    assert bad > len(rough) // 3
+    assert sorted(b"".join(pool.bursts(30))) == sorted(b"".join(pool.valid)), "each is in one"
+
+
+def test_pools_are_made_one_after_the_other_until_nobody_takes_them() -> None:
+    made: list[Pool] = []
+
+    def send(pool: Pool) -> None:
+        made.append(pool)
+        if len(made) == 3:
+            raise BrokenPipeError
+
+    send_pools(7, 50, SimpleNamespace(send=send))  # type: ignore[arg-type]
+    assert [pool.valid for pool in made] == [Pool(seed, 50).valid for seed in (7, 8, 9)]
+
+
+@pytest.mark.parametrize("kind", HOSTILE_KINDS)
+def test_conversations_go_wrong_in_every_way(kind: str) -> None:
+    draw = random.Random(1)
+    steps = HOSTILE_KINDS[kind].steps
+    plans = [plan(draw, steps) for _ in range(300)]
+    ways = [{step.way for step in each} for each in plans]
+    assert set().union(*ways) == {AS_PLANNED, *WAYS}
+    as_planned = [each for each, found in zip(plans, ways, strict=True) if found == {AS_PLANNED}]
+    assert len(as_planned) > 25
+    assert all(tuple(step.make for step in each) == steps for each in as_planned)
+    orders = {tuple(map(steps.index, (step.make for step in each))) for each in plans}
+    assert len(orders) > 20
+
+
+@pytest.mark.parametrize("way", [AS_PLANNED, *WAYS])
+def test_a_changed_step_differs_from_the_planned_one_only_where_it_says(way: str) -> None:
+    here = ("127.0.0.1", 1)
+    channel = SimpleNamespace(send=lambda _: None, close=lambda: None)
+    conversations = Conversations(
+        lambda *_: channel, HostileCounts(), {here: ["g"]}, lambda: 0.0, seed=1
+    )
+    changed = 0
+    for kind in HOSTILE_KINDS.values():
+        member = kind.make(conversations.writer.random, "g")
+        for make in kind.steps:
+            planned = hostile_conversations.PlannedStep(make, way)
+            ((frame, api_key, version),) = conversations.frames(planned, member)
+            try:
+                changed += decode_request(frame[4:]).message != make(member)
+            except (BadFrame, UnsupportedApiVersion):
+                changed += 1
+            assert (api_key, version) == struct.unpack_from(">hh", frame, 4)
+    is_changed = way in (hostile_conversations.CHANGED_FIELD, hostile_conversations.CHANGED_BYTES)
+    assert (changed > 10) if is_changed else not changed
 
 
 def test_a_storm_of_bytes_harms_no_innocent(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -45,7 +105,9 @@ def test_a_storm_of_bytes_harms_no_innocent(monkeypatch: pytest.MonkeyPatch) -> 
         epochs = [_epochs(each.status()) for each in cluster.coordinators]
         group_ids = [next(groups_on(number, 3, "innocent")) for number in range(3)]
         with well_behaved_clients(bootstrap, group_ids) as innocents:
-            storm = HostileLoad(Pool(1, 2_000), bootstrap, [])
+            talks = hostile._talks(bootstrap[0])
+            storm = HostileLoad(Pool(1, 2_000), HostileTargets(bootstrap, talks=talks))
+            before = processes.resident_bytes([os.getpid()])
             deadline = time.monotonic() + SECONDS_MAX
             try:
                 while storm.count.frames < FRAMES and (
@@ -55,9 +117,13 @@ def test_a_storm_of_bytes_harms_no_innocent(monkeypatch: pytest.MonkeyPatch) -> 
                     assert not innocents.has_failed()
             finally:
                 storm.close()
+            added_mib = (processes.resident_bytes([os.getpid()]) - before) / hostile.MIB
             result = innocents.stop()
         assert not result.failure
         assert storm.count.frames > FRAMES_MIN
+        assert added_mib < hostile.MEMORY_BOUND_MIB, "all three, and the generator"
+        for joined in (JOIN_GROUP, *HEARTBEATS):
+            assert storm.count.succeeded[joined], "conversations get somewhere"
         assert len(result.taken) and result.others
         assert [_epochs(each.status()) for each in cluster.coordinators] == epochs
         assert all(each.state == "Running" for each in cluster.coordinators)
@@ -80,7 +146,8 @@ def test_valid_heartbeats_fill_the_pace_that_other_frames_do_not_keep(
         hostile_connections, "RawConnection", lambda *_: SimpleNamespace(tick=lambda: None)
     )
     here = ("127.0.0.1", 1)
-    storm = Unheard(Pool(1, 100), [here], (), {here: [bytes(40)]}, per_second=5_000)
+    targets = HostileTargets([here], floods={here: [bytes(40)]})
+    storm = Unheard(Pool(1, 100), targets, per_second=5_000)
     begun = storm.now_s
     for second, mutated, flooding in ((0.1, 100, 400), (0.5, 500, 2_000), (1.2, 1_000, 4_000)):
         storm.now_s = begun + second
