@@ -73,7 +73,7 @@ def test_static_members_that_all_restart_write_their_group_a_few_times_however_m
     assert records <= 18
     assert written == members, "the bytes of a member that has not changed are not made again"
     assert work.record_bytes <= 18 * members * MEMBER_BYTES
-    assert work.writes <= 20
+    assert work.batches == work.syncs == work.writes <= 18
     assert work.turns <= 20 + members * 2 * request_ms * 1.1
     assert work.turns >= members * request_ms, "others wait for a short turn only"
     assert work.asked == 2 * members
@@ -84,7 +84,7 @@ def test_a_whole_group_that_joins_writes_itself_once(members: int) -> None:
     node = OneNode()
     work = node.measure(lambda: join(node, plan(members, is_static=False)))
     assert node.records[2] == 2, "the empty generation and the one with all"
-    assert work.writes <= 3
+    assert work.batches == work.syncs == work.writes == 2
     assert work.record_bytes <= members * MEMBER_BYTES + 200
     assert work.asked <= 3 * members
     assert work.answer_bytes <= 400 * members
@@ -173,6 +173,12 @@ def offset_commit(topic_id: UUID, partition: int) -> OffsetCommitRequest:
     )
 
 
+def assert_few_batches(work: Work, most: float) -> None:
+    """Check that each batch is one sync; a write besides is the log's own."""
+    assert work.batches == work.syncs <= most
+    assert work.writes <= work.batches + 1
+
+
 class Storm:
     """A group whose members subscribe to other topics all the time."""
 
@@ -182,9 +188,13 @@ class Storm:
         self._rng = random.Random(1263)
         self.node = OneNode(request_ms, **{"group.share.max.size": "1000"})
         names = [f"storm-{number:03}" for number in range(topics)]
-        self.node.create_topics(names, STORM_PARTITIONS)
+        for name in names:
+            self.node.create_topics(kind.topics_for(name), STORM_PARTITIONS)
         self._subscriptions = [
-            tuple(sorted(self._rng.sample(names, topics // 10))) for _ in range(members)
+            tuple(sorted(self._rng.sample(names, topics // 10)))
+            if kind.changes_topics
+            else tuple(names)  # the application of a streams group
+            for _ in range(members)
         ]
         self.load = MemberLoad(self.node.reactor, self.node.seconds)
         lines = self.node.open(members)
@@ -232,7 +242,8 @@ def test_a_storm_of_changes_costs_each_change_a_few_records_and_lets_it_not_wait
     assert records[8] <= changes * 3 + heartbeats
     assert records[7] <= changes * 4
     assert work.record_bytes <= 1_000 * changes
-    assert work.turns <= 3 * work.asked
+    assert_few_batches(work, 3.75 * changes)
+    assert work.turns <= work.asked + 3 * work.runs
     taken = latencies(storm.load.changes_taken_s)
     assert taken["p50_ms"] <= 10
     assert taken["p99_ms"] <= 150
@@ -264,5 +275,30 @@ def test_a_storm_of_changes_writes_what_changed_in_a_share_group_and_lets_no_cha
     assert records[14] <= records[13] + changes
     written = records[13] + records[14]
     assert work.record_bytes <= written * (80 + 25 * topics // 10), "a tenth of the topics each"
-    assert work.turns <= 3 * work.asked
+    assert_few_batches(work, 3.1 * changes)
+    assert work.turns <= work.asked + 3 * work.runs
+    assert latencies(storm.load.changes_taken_s)["p99_ms"] <= 10
+
+
+def test_a_storm_of_streams_members_that_are_replaced_writes_what_changed_a_few_times() -> None:
+    """Each change is two: a member leaves for good, and another one joins in its place."""
+    storm = Storm(100, 25, 2.0, LOAD_KINDS["streams"])
+    node, seconds, changes = storm.node, 8, 160
+    joined = node.records.copy()
+    assert joined[19] == joined[17] == 100
+    storm.rage(7, 20)  # by then it is a lasting unrest
+    before = node.records.copy()
+    storm.load.changes_taken_s = array("d")
+    work = node.measure(lambda: storm.rage(seconds, 20))
+    records = node.records - before
+    assert work.runs <= seconds
+    assert records[20] <= seconds
+    assert records[19] <= 2 * changes, "a member's, and its tombstone"
+    assert records[17] <= 2 * changes
+    assert records[21] <= 2 * changes
+    assert records[22] <= 6 * changes
+    assert work.record_bytes <= 600 * changes
+    assert work.asked <= 6.5 * changes, "changes, heartbeats and new assignments"
+    assert_few_batches(work, 5.5 * changes)
+    assert work.turns <= work.asked + 3 * work.runs
     assert latencies(storm.load.changes_taken_s)["p99_ms"] <= 10
