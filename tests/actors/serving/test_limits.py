@@ -14,9 +14,10 @@ from actors.serving.admission import Admission, Limits
 from actors.serving.held_bytes import HeldBytes
 from protocol.config import Configs
 from protocol.groups.effects import HeartbeatLease
+from protocol.wire.errors import ErrorCode
 from protocol.wire.frames import decode_response
+from tests.actors.coordinator.test_coordinator import Caller, is_ready, running
 from tests.actors.coordinator.test_coordinator import run as run_coordinator
-from tests.actors.coordinator.test_coordinator import running
 from tests.actors.serving.test_listener import (
     HEARTBEAT,
     Group,
@@ -30,6 +31,7 @@ from tests.actors.serving.test_listener import (
     run,
     seen,
 )
+from tests.failover.apis.asks import set_broker_config
 from tests.waiting import WITHIN_S, until_async
 
 HOST = "127.0.0.1"
@@ -157,6 +159,35 @@ def test_limits_are_read_from_the_configs() -> None:
         backlog=8,
     )
     assert Limits.of(Configs({"queued.max.request.bytes": "-1"})).queued_bytes_max > 1 << 60
+
+
+def test_max_connections_altered_at_run_time_is_in_force(tmp_path: Path) -> None:
+    """Unlike ``socket.request.max.bytes``, which nobody can alter at run time."""
+
+    async def test() -> None:
+        async with running(tmp_path / "d") as (coordinator, port), Clients() as clients:
+            await is_ready(coordinator)
+            asking = await Caller.to(port)
+            clients.callback(asking.close)
+
+            async def alter(most: int) -> None:
+                asked = set_broker_config("max.connections", str(most))
+                (row,) = (await asking.ask(asked.__api_key__, asked)).responses
+                assert row.error_code is ErrorCode.none
+
+            await alter(2)
+            second, third = [await clients.connect(port) for _ in range(2)]
+            for _, writer in (second, third):
+                writer.write(api_versions(1))
+            await asyncio.wait_for(read_answer(second[0]), WITHIN_S)
+            await alter(2)  # answered: the third would have been accepted meanwhile
+            listener = coordinator._pump.listener  # type: ignore[union-attr]
+            assert len(listener.connections) == 2
+            await alter(3)
+            await asyncio.wait_for(read_answer(third[0]), WITHIN_S)
+            assert len(listener.connections) == 3
+
+    run_coordinator(test)
 
 
 def test_idle_connections_stay_when_their_time_is_below_zero() -> None:

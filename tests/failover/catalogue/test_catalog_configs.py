@@ -61,6 +61,7 @@ def test_lists_grow_from_their_default_and_shrink(keeper: Keeper) -> None:
         (BROKER, "", ("no.such", SET, "1"), ErrorCode.invalid_config),
         (BROKER, "", ("max.connections", SET, "-1"), ErrorCode.invalid_config),
         (BROKER, "", ("num.partitions", SET, "3"), ErrorCode.invalid_request),
+        (BROKER, "", ("socket.request.max.bytes", SET, "9"), ErrorCode.invalid_request),
         (BROKER, "9", ("max.connections", SET, "3"), ErrorCode.broker_id_not_registered),
         (BROKER, "x", ("max.connections", SET, "3"), ErrorCode.invalid_request),
         (BROKER, "1", ("max.connections", SET, "3"), NONE),
