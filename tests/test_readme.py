@@ -2,6 +2,11 @@
 
 Every line of its blocks is run, but for those in ``LEFT_OUT``; what stands behind ``#`` is what is
 printed, with ``...`` for what differs from one run to the next.
+
+``make setup`` is left out, as it takes minutes and the network. Continuous integration runs it in a
+bare clone before every test: it runs ``make test``, whose first step is the same ``.setup`` of the
+Makefile, and this test uses the ``.venv`` that it made. If the README's ports are taken, the
+cluster uses others (``rollcall up --port``).
 """
 
 import argparse
@@ -30,13 +35,14 @@ ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text()
 BLOCK = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 USAGE = re.compile(r"`(rollcall [^`]+)`")
-PORTS = range(9092, 9095)
-BOOTSTRAP = f"127.0.0.1:{PORTS[0]}"
+PORT = 9092
+PORTS = (PORT, 19092, 29092, 39092)
+COORDINATORS = 3
 READY_S = 90.0
 LINE_S = 100.0
 
 LEFT_OUT = {
-    "make setup": "tests run in the .venv that it makes",
+    "make setup": "make test does the same, see above",
     "make demo": "it takes two minutes, Java and Spark; tests/bench tests its parts",
     "make test": "this is it",
     "rollcall drill kill-leader": "run with twenty members below",
@@ -139,8 +145,8 @@ def is_free(port: int) -> bool:
 
 @pytest.mark.timeout(600)
 def test_the_readme_can_be_followed_line_by_line(shell: Shell) -> None:
-    if taken := [port for port in PORTS if not is_free(port)]:
-        pytest.skip(f"the README's ports are taken: {taken}")
+    port = next(port for port in PORTS if all(is_free(port + each) for each in range(COORDINATORS)))
+    bootstrap = f"127.0.0.1:{port}"
     done = set()
     for line in lines():
         done.add(line.text)
@@ -151,24 +157,33 @@ def test_the_readme_can_be_followed_line_by_line(shell: Shell) -> None:
             continue  # before each command, see above
         if line.language == "python":
             program = shell.home / "client.py"
-            program.write_text(line.text)
+            program.write_text(line.text.replace(str(PORT), str(port)))
             printed = shell.run("python client.py")
-            generation = wire.generation_of(BOOTSTRAP, "orders")
+            generation = wire.generation_of(bootstrap, "orders")
             assert shell.run("python client.py") == printed, "again: the same partitions"
-            assert wire.generation_of(BOOTSTRAP, "orders") == generation, "and no rebalance"
+            assert wire.generation_of(bootstrap, "orders") == generation, "and no rebalance"
         elif line.text == "rollcall up":
-            process = shell.begin(line.text)
+            process = shell.begin(line.text + (f" --port {port}" if port != PORT else ""))
             assert process.stdout is not None
             printed = process.stdout.readline()
         else:
             printed = shell.run(command)
         if command == line.text and line.text != "rollcall drill --list":
-            assert pattern(line.shown).match(printed), f"{line.text}: {printed}"
+            shown = line.shown.replace(str(PORT), str(port))
+            assert pattern(shown).match(printed), f"{line.text}: {printed}"
     assert set(LEFT_OUT) <= done, "nothing is left out that is not there"
     (up,) = (each for each in shell.begun if each.poll() is None)
     up.send_signal(signal.SIGINT)
     until(lambda: up.poll() is not None, 60, "Ctrl-C ends it")
     assert up.returncode == 0
+
+
+def test_make_test_sets_up_what_make_setup_does() -> None:
+    rules = re.findall(r"^(\w+):(.*)$", (ROOT / "Makefile").read_text(), re.MULTILINE)
+    needs = {name: after.split() for name, after in rules}
+    assert needs["setup"] == [".setup"]
+    assert ".setup" in needs["test"]
+    assert "exec make test" in (ROOT / ".ci" / "run").read_text()
 
 
 def usages() -> list[str]:
