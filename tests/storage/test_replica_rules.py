@@ -198,6 +198,14 @@ def test_a_replica_that_is_cut_off_keeps_its_epoch() -> None:
     assert alone.replica.epoch == 4
 
 
+def test_a_vote_does_not_go_on_in_an_epoch_that_is_joined_without_one() -> None:
+    voter = One()
+    assert granted(voter.hear(vote(1))) == [True]
+    voter.hear(append(2, 0, 0))
+    assert voter.replica.voted_for == -1
+    assert granted(voter.hear(vote(2, 9, 9))) == [False]
+
+
 def test_votes_of_an_older_epoch_do_not_count() -> None:
     one = One(epoch=4)
     for epoch in (5, 6):

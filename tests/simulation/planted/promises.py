@@ -19,7 +19,7 @@ BROKEN_BY: Final[Mapping[str, str]] = {
     "One vote per epoch, written before it is sent": """
         vote_not_persisted two_votes_in_an_epoch candidate_votes_for_another votes_not_synced
         vote_remembered_into_the_next_epoch votes_carried_over_an_epoch late_votes_count
-        epoch_not_bumped""",
+        epoch_not_bumped vote_kept_for_the_epoch_of_a_leader""",
     "A vote only for a log that has at least as much": """
         incomplete_candidate_elected longer_log_of_an_older_epoch_elected
         shorter_log_of_the_same_epoch_elected""",

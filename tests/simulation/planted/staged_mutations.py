@@ -81,6 +81,10 @@ def shorter_log_of_the_same_epoch_elected() -> list[Patch]:
     return [(Election, "_is_complete", is_complete)]
 
 
+def vote_kept_for_the_epoch_of_a_leader() -> list[Patch]:
+    return [(Election, "forget_vote", lambda self: None)]
+
+
 def late_votes_count() -> list[Patch]:
     original = Election.on_voted
 
@@ -344,6 +348,11 @@ STAGED: tuple[tuple[Callable[[], list[Patch]], Callable[[], None], str], ...] = 
         shorter_log_of_the_same_epoch_elected,
         partial(rules.test_only_a_log_that_is_as_complete_gets_the_vote, 2, 2, False, pre=False),
         "a vote goes to a shorter log whose last record is of the same epoch",
+    ),
+    (
+        vote_kept_for_the_epoch_of_a_leader,
+        rules.test_a_vote_does_not_go_on_in_an_epoch_that_is_joined_without_one,
+        "who was voted for in an epoch gets the vote of the next leader's epoch",
     ),
     (
         late_votes_count,
