@@ -22,7 +22,6 @@ from actors.deployment.status import (
     LEADER,
     SERVING,
     cluster_status,
-    partition_rows,
     partition_status,
     problems,
 )
@@ -38,7 +37,7 @@ from failover.partition_kinds import PLACED
 from protocol.config import Configs
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from actors.cluster.spec import ClusterSpec
     from actors.deployment.host_watch import HostControl
@@ -53,6 +52,9 @@ REPORT_S: Final = 0.3
 """A coordinator that takes longer to return its status is left out of this round."""
 
 HAND_OVER_S: Final = 8.0
+ELECTED_MS: Final = 5_000
+ELECTED_LOOK_S: Final = 0.05
+"""How long, and how often, is looked for the new leaders of partitions that were handed over."""
 
 LOOK_S: Final = 2.0
 """How often the controller polls a healthy cluster; it notices a dead process at once."""
@@ -261,8 +263,19 @@ class Controller:
         self._advice.drain(node_id)
         led = _led(await self._ask_status(node_id))
         left = await self._actors.ask(name, "hand_over", wait_s=HAND_OVER_S)
-        leaders = {row["partition"]: row["leader"] for row in partition_rows(await self.status())}
-        return [MovedLeadership(one, None if one in left else leaders[one]) for one in led]
+        leaders = await self._leaders([one for one in led if one not in left])
+        return [MovedLeadership(one, leaders.get(one)) for one in led]
+
+    async def _leaders(self, partitions: Sequence[int]) -> dict[int, int]:
+        """Return the leaders of partitions, once all have one: they were only just handed over."""
+        until_ms = boot_ms() + ELECTED_MS
+        while True:
+            statuses = await self.statuses()
+            leaders = {one: node for node, status in statuses.items() for one in _led(status)}
+            found = {one: leaders[one] for one in partitions if one in leaders}
+            if len(found) == len(partitions) or boot_ms() > until_ms:
+                return found
+            await asyncio.sleep(ELECTED_LOOK_S)
 
     async def end_drain(self, node_id: int) -> None:
         """Allow a drained node to lead again."""

@@ -282,7 +282,8 @@ class HostStage:
         self.rehearsal.fault_begins()
         done = self.cluster.rollcall(*words, wait_s=wait_s)
         if done.returncode:
-            raise DrillError(f"`rollcall {' '.join(words)}` failed: {done.stderr.strip()}")
+            why = (done.stderr or done.stdout).strip()
+            raise DrillError(f"`rollcall {' '.join(words)}` failed: {why}")
         self._after(f"rollcall {' '.join(words)}")
         return done.stdout
 

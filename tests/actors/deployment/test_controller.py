@@ -245,6 +245,56 @@ class HandsOver(Cluster):
         return await super().ask(name, method, *arguments, wait_s=wait_s)
 
 
+class ElectsLater(Cluster):
+    """A coordinator hands over all but ``left``; others lead only after some looks."""
+
+    def __init__(self, spec: ClusterSpec, left: Sequence[int] = ()) -> None:
+        super().__init__(in_sync(spec))
+        self._drained = in_sync(spec, drained=0)
+        self._left = list(left)
+        self._has_handed_over = False
+        self._looks = 0
+
+    async def ask(self, name: str, method: str, *arguments: Any, wait_s: float = 0) -> Any:
+        if method == "hand_over":
+            self._has_handed_over = True
+            rows = self.statuses[0]["partitions"]
+            self.statuses[0] = {
+                **self.statuses[0],
+                "partitions": [
+                    one if one["partition"] in self._left else {**one, "state": "Follower"}
+                    for one in rows
+                ],
+            }
+            return self._left
+        if method == "status" and name.endswith("-1") and self._has_handed_over:
+            self._looks += 1
+            if self._looks == 3:
+                self.statuses |= {1: self._drained[1], 2: self._drained[2]}
+        return await super().ask(name, method, *arguments, wait_s=wait_s)
+
+
+def test_a_drain_waits_for_the_leaders_of_what_was_handed_over() -> None:
+    """For a moment nobody leads it: the old leader has stepped down, the election is under way."""
+
+    async def test() -> None:
+        controller = Controller(SPEC, ElectsLater(SPEC))
+        rows = await controller.drain(0)
+        assert rows
+        assert {row.partition: row.leader for row in rows if row.leader is None} == {}
+
+    asyncio.run(test())
+
+
+def test_a_drain_says_what_could_not_be_handed_over() -> None:
+    async def test() -> None:
+        controller = Controller(SPEC, ElectsLater(SPEC, left=[CATALOG.first]))
+        rows = await controller.drain(0)
+        assert [row.partition for row in rows if row.leader is None] == [CATALOG.first]
+
+    asyncio.run(test())
+
+
 def test_a_coordinator_moves_after_its_leaderships(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(mover, "SPARE_LOOK_S", 0.01)
 
