@@ -17,6 +17,7 @@ from protocol.wire.errors import ErrorCode
 
 if TYPE_CHECKING:
     from failover.simulation.cluster import SimulatedCluster
+    from failover.simulation.nodes.process import Process
 
 PROBE_MS: Final = 1_500
 """How often to send a request to each partition."""
@@ -40,6 +41,7 @@ class Liveness:
         }
         self._silent: set[int] = set()
         self._began = 0
+        self._down: dict[Process, int] = {}
         self.bound_ms = SILENT_ELECTIONS * settings.replica_election_ms
         self.longest_ms = 0
 
@@ -48,6 +50,7 @@ class Liveness:
         share_state = SHARE_STATE.numbers(self._world.settings.partitions)
         self._silent = {*self._groups, *share_state}
         self._began = self._world.now
+        self._down = {each: each.life for each in self._cluster.processes if not each.is_alive}
         self._ask()
 
     def silent(self) -> str:
@@ -55,6 +58,7 @@ class Liveness:
         return f"partitions {sorted(self._silent)} are silent" if self._silent else ""
 
     def _ask(self) -> None:
+        self._begin_anew_when_all_started()
         waited_ms = self._world.now - self._began
         for number in sorted(self._silent):
             if waited_ms > self.bound_ms:
@@ -66,6 +70,12 @@ class Liveness:
             self._probe(number)
         if self._silent:
             self._world.after(PROBE_MS, self._ask)
+
+    def _begin_anew_when_all_started(self) -> None:
+        """Count from when every process has started that the last faults had ended."""
+        if self._down:
+            self._began = self._world.now
+            self._down = {each: life for each, life in self._down.items() if each.life == life}
 
     def _probe(self, number: int) -> None:
         ask = self._ask_share_state if kind_of(number) is SHARE_STATE else self._ask_group

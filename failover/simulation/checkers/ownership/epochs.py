@@ -8,7 +8,6 @@ from failover.routing import partition_for
 from failover.simulation.checkers.client_history import EARLY
 from failover.simulation.checkers.ownership.observed import NEVER
 from failover.simulation.event_log import Violation
-from failover.simulation.kinds import MIXED, STREAMS
 
 if TYPE_CHECKING:
     from failover.simulation.checkers.client_history import ClientHistoryChecker
@@ -64,13 +63,14 @@ class Epochs:
                 group.changed_at = NEVER
 
     def _may_be_new(self, group: GroupOwnership, observed: ObservedMember, group_id: str) -> bool:
-        """Return whether a joining member may have found no members, and so set the group's type.
+        """Return whether a joining member may have found no members, or no group.
 
-        There are none when all others left, or were silent for a session timeout.
+        There are none when all others left, or were silent for a session timeout. The member may
+        then set the group's type, and a group without offsets may have been deleted.
         """
         number = partition_for(group_id, self._owners.world.settings.partitions)
         enough_ms = EARLY * self._owners.world.settings.session_timeout_ms
-        return group_id.startswith((MIXED, STREAMS)) and all(
+        return all(
             other.is_gone or self._history.longest_unheard(number, other.contact) >= enough_ms
             for other in group.observed_members.values()
             if other is not observed

@@ -59,11 +59,13 @@ class Handover:
                     self._may_lose(group, answer, other, place)
                     del other.has[place]
             observed.has[place] = now
+        # An answer that was lost may have asked for it first.
+        asked_at = answer.asked_at if observed.is_classic else observed.unheeded_since
         for place in observed.has:
             if place in given:
                 observed.asked_back.pop(place, None)
             else:
-                observed.asked_back.setdefault(place, answer.asked_at)
+                observed.asked_back.setdefault(place, asked_at)
 
     def _is_not_kept(
         self, group: GroupOwnership, answer: SentAnswer, observed: ObservedMember, place: Place
@@ -94,7 +96,8 @@ class Handover:
         if unheard_ms >= EARLY * settings.session_timeout_ms:
             return
         now = self._owners.world.now
-        waited_ms = now - other.asked_back.get(place, now)
+        # Who does not give up one of them in time loses all.
+        waited_ms = now - min(other.asked_back.values(), default=now)
         enough_ms = int(EARLY * settings.rebalance_timeout_ms)
         if waited_ms >= enough_ms:
             return
@@ -106,8 +109,8 @@ class Handover:
                 return
         raise Violation(
             f"{self._owners.name(place)} is given away, when {other.member_id} still has it: no"
-            f" leader can have missed it for more than {unheard_ms} ms, and it was asked for it"
-            f" {waited_ms} ms ago",
+            f" leader can have missed it for more than {unheard_ms} ms, and it was first asked for"
+            f" something {waited_ms} ms ago",
             message.group_id,
         )
 

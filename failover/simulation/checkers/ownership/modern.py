@@ -86,7 +86,7 @@ class ModernAnswers:
         observed.is_classic, observed.instance_id = False, message.instance_id
         observed.contact = max(observed.contact, answer.asked_at)
         if observed.heard == answer.asked_at:
-            observed.heard = NEVER
+            observed.heard, observed.is_answered = NEVER, True
         is_join = message.member_epoch == 0
         if is_join:
             observed.kept = frozenset()

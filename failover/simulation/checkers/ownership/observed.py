@@ -28,7 +28,8 @@ class ObservedMember:
     lists what it has. ``is_gone``: it said that it leaves. ``replaced_at`` is when another static
     member was told that it has this one's place, ``unknown_at`` when it was told that the group
     does not know it, until it joins again. ``told`` are the epoch and the tasks that it was last
-    told, ``heard`` when a heartbeat came that is not answered; ``kept`` are the tasks that are kept
+    told, ``heard`` when a heartbeat came that is not answered; ``unheeded_since`` is when the first
+    heartbeat came after the last that ``is_answered`` well; ``kept`` are the tasks that are kept
     for a static member that is away.
     """
 
@@ -42,6 +43,8 @@ class ObservedMember:
     unknown_at: int = NEVER
     told: tuple[int, frozenset[Place]] = (0, frozenset())
     heard: int = NEVER
+    unheeded_since: int = NEVER
+    is_answered: bool = True
     kept: frozenset[Place] = frozenset()
     epoch: int = 0
     epoch_at: int = NEVER

@@ -59,6 +59,8 @@ class OwnershipRequests:
         if message.member_epoch == AWAY and observed.heard == NEVER:
             observed.kept = frozenset(observed.has.keys() - observed.asked_back.keys())
         observed.heard = self._owners.world.now
+        if observed.is_answered:
+            observed.unheeded_since, observed.is_answered = observed.heard, False
         if observed.is_gone:
             self._owners.gives_up(observed, ())
         elif owned is not None:
