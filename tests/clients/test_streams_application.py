@@ -77,7 +77,7 @@ def test_two_processes_share_the_tasks_through_a_kill_of_their_coordinator(
             assert wire.partitions(bootstrap.split(",")[0], topic) == 3
         second = started(2)
         until(
-            lambda: first.running() and second.running() == TASKS - first.running(),
+            lambda: second.running() and second.running() == TASKS - first.running(),
             PATIENCE_S,
             "both share the tasks",
         )
