@@ -18,14 +18,19 @@ from storage.disk import incarnation
 WHILE_MS = 20_000
 
 
+def formed_cluster() -> SimulatedCluster:
+    """Return a cluster that has run for a while."""
+    cluster = SimulatedCluster(World(1, CALM))
+    cluster.form()
+    cluster.world.run(WHILE_MS)
+    return cluster
+
+
 def put_an_older_machine_back() -> SimulatedCluster:
     """Restart a node whose directory was copied, and put the copy back with all beside it."""
-    world = World(1, CALM)
     with small_logs():
-        cluster = SimulatedCluster(world)
-        cluster.form()
-        world.run(WHILE_MS)
-        process = cluster.processes[0]
+        cluster = formed_cluster()
+        world, process = cluster.world, cluster.processes[0]
         copy = process.directory.copy()
         for _ in range(2):
             process.kill(0, 1)
@@ -44,12 +49,9 @@ def put_an_older_machine_back() -> SimulatedCluster:
 
 def test_a_copy_is_refused_when_it_is_opened() -> None:
     """The file beside the directory knows of a later start: nobody needs to be asked."""
-    world = World(1, CALM)
     with small_logs():
-        cluster = SimulatedCluster(world)
-        cluster.form()
-        world.run(WHILE_MS)
-        process = cluster.processes[0]
+        cluster = formed_cluster()
+        world, process = cluster.world, cluster.processes[0]
         copy = process.directory.copy()
         copy.is_unmarked = True
         process.kill(0, 1)
