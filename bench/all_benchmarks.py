@@ -25,6 +25,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from bench.paths import CHECKOUT, PAGE, RESULTS
 from bench.report.page import newest, page, read
+from bench.servers import machine
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -177,22 +178,32 @@ def _empty(today: str) -> dict[str, Any]:
         "machine": {
             "cores": len(os.sched_getaffinity(0)),
             "memory_gib": round(memory_bytes / 2**30),
-            "system": f"{platform.system()} on {platform.machine()}",
+            "system": f"{platform.system()} on {platform.machine()}{_scheduler()}",
             "python": platform.python_version(),
         },
         "parts": {},
     }
 
 
+def _scheduler() -> str:
+    """Return whether Linux divides CPU time between sessions first, which figures depend on."""
+    is_on = machine.divides_by_session()
+    return "" if is_on is None else f", sched_autogroup {'on' if is_on else 'off'}"
+
+
 def _commit() -> tuple[str, list[str]]:
     """Return the commit that is measured, and what makes it doubtful.
 
-    A plus says that there are uncommitted changes. When installed from a wheel, return the version.
+    A plus says that there are uncommitted changes, other than what benchmarks write. When installed
+    from a wheel, return the version.
     """
     if CHECKOUT is None:
         return version("rollcall"), []
-    described = _git("describe", "--always", "--abbrev=10", "--exclude=*", "--dirty=+")
+    described = _git("rev-parse", "--short=10", "HEAD")
     commit = described.stdout.strip() or "unknown"
+    own = [f":(exclude){path.relative_to(CHECKOUT)}" for path in (RESULTS, PAGE)]
+    if _git("status", "--porcelain", "--untracked-files=no", "--", ".", *own).stdout:
+        commit += "+"
     branches = [
         name for name in MAIN_BRANCHES if not _git("rev-parse", "-q", "--verify", name).returncode
     ]

@@ -77,6 +77,10 @@ METHOD: Final = (
     " the same frames to servers that do nothing, while the well-behaved clients used the idle"
     " cluster."
 )
+AUTOGROUP_NOTE: Final = (
+    "This Linux divides CPU time between sessions first, so the generator took more than it should:"
+    " set kernel.sched_autogroup_enabled to 0 to measure."
+)
 QUIET_CPUS: Final = 0.1
 """Above this use by other processes, the report says that the machine was not quiet."""
 
@@ -368,6 +372,8 @@ def _notes(figures: dict[str, float]) -> list[str]:
             f"The machine was not quiet: in one phase other processes used {others:.2f} CPUs, so"
             " the p99 says little about the cluster."
         )
+    if machine.divides_by_session():
+        notes.append(AUTOGROUP_NOTE)
     kept, asked = figures["frames_per_s"], figures["asked_frames_per_s"]
     if kept < KEPT_PACE * asked:
         notes.append(f"The generator sent {kept:.0f} of {asked:.0f} frames per second.")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import psutil
@@ -17,6 +18,8 @@ if TYPE_CHECKING:
 NS: Final = 1e-9
 BUSY: Final = ("user", "nice", "system", "irq", "softirq", "steal")
 """The times in which a CPU is busy; ``steal`` is what other machines on the same host took."""
+
+AUTOGROUP: Final = Path("/proc/sys/kernel/sched_autogroup_enabled")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,6 +64,14 @@ def usage(watched: Iterable[int]) -> CpuUsage:
     run_s, waited_s = _scheduled(watched)
     ours_s, machine_s = processes.cpu_seconds(descendants(os.getpid())), _machine_s()
     return CpuUsage(machine_s=machine_s, ours_s=ours_s, run_s=run_s, waited_s=waited_s)
+
+
+def divides_by_session() -> bool | None:
+    """Return whether Linux divides CPU time between sessions first; None if it cannot."""
+    try:
+        return AUTOGROUP.read_text().strip() != "0"
+    except OSError:
+        return None
 
 
 def _scheduled(pids: Iterable[int]) -> tuple[float, float]:

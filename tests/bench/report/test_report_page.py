@@ -127,13 +127,18 @@ def test_the_commit_of_a_changed_or_unmerged_tree_is_recorded_with_that(monkeypa
         subprocess.run(["git", "-C", tmp_path, *IDENTITY, *words], check=True, capture_output=True)
 
     git("init", "-q", "-b", "main")
-    (tmp_path / "file").write_text("1")
+    for name in ("file", "page"):
+        (tmp_path / name).write_text("1")
     git("add", ".")
     git("commit", "-q", "-m", "One")
     monkeypatch.setattr(all_benchmarks, "CHECKOUT", tmp_path)
+    monkeypatch.setattr(all_benchmarks, "RESULTS", tmp_path / "results")
+    monkeypatch.setattr(all_benchmarks, "PAGE", tmp_path / "page")
     commit, caveats = all_benchmarks._commit()
     assert len(commit) == 10
     assert caveats == []
+    (tmp_path / "page").write_text("2")
+    assert all_benchmarks._commit() == (commit, [])
     (tmp_path / "file").write_text("2")
     assert all_benchmarks._commit() == (f"{commit}+", [all_benchmarks.UNCOMMITTED])
     git("checkout", "-q", "-b", "work")
