@@ -10,11 +10,11 @@ import uuid
 from collections.abc import Sequence
 from typing import Final
 
-from kio.serial import entity_reader
 from kio.static.protocol import Entity
 
 from failover.catalogue.cluster_view import Node, ResourceKey
 from protocol.records import BadRecord, Record, UnknownRecordType
+from protocol.wire.readers import UnreadableError, decoder
 from protocol.wire.schema import Flexible, entity, key, wire
 from protocol.wire.writers import encoder
 
@@ -159,9 +159,10 @@ def decode(key: bytes, value: bytes | None) -> Record:
 
 def _read(shape: type[Entity], data: bytes) -> Entity:
     try:
-        return entity_reader(shape)(data, 2)[0]
-    except Exception as error:
-        raise BadRecord(f"cannot read a {shape.__name__}: {error}") from error
+        found: Entity = decoder(shape)(data, 2)
+    except UnreadableError as error:
+        raise BadRecord(str(error)) from None
+    return found
 
 
 def _entity_bytes(value: Entity) -> bytes:

@@ -3,16 +3,20 @@
 import random
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from failover.catalogue.catalog import Catalog, ClusterFormed, NodeChanged
 from failover.catalogue.cluster_view import TOPIC, Node
-from failover.catalogue.records import decode, encode
+from failover.catalogue.records import RECORD_TYPES, decode, encode
 from protocol.config import Configs
 from protocol.records import BadRecord, Record, UnknownRecordType
 from protocol.wire import messages as m
+from protocol.wire.writers import encoder
+from tests.effort import examples
 from tests.failover.catalogue.catalogs import SECOND, Keeper, topic
+from tests.protocol.wire.later import written_later
+from tests.protocol.wire.strategies import messages
 
 NAMES = st.sampled_from(["orders", "audit", "a.b", "a_b", "not valid"])
 STEPS = st.lists(
@@ -108,3 +112,15 @@ def test_records_of_an_unknown_type_or_version_are_told_from_damaged_ones() -> N
         decode(key, b"\x00\x09" + value[2:])
     with pytest.raises(BadRecord):
         decode(key[:3], value)
+
+
+@pytest.mark.parametrize("number", RECORD_TYPES)
+@settings(max_examples=examples(20), deadline=None)
+@given(data=st.data())
+def test_tagged_fields_of_a_later_version_are_skipped(number: int, data: st.DataObject) -> None:
+    """KIP-482: a reader ignores tagged fields that it does not know, in every struct."""
+    key_shape, value_shape = RECORD_TYPES[number]
+    key, value = data.draw(messages(key_shape)), data.draw(messages(value_shape))
+    head, version = number.to_bytes(2, "big"), value_shape.__version__.to_bytes(2, "big")
+    plain = decode(head + encoder(key_shape)(key), version + encoder(value_shape)(value))
+    assert decode(head + written_later(key), version + written_later(value)) == plain
