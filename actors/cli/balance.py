@@ -1,4 +1,4 @@
-"""``rollcall balance``: spread the coordinators evenly over the hosts of the cluster."""
+"""``rollcall balance``: spread the coordinators over the hosts, or over all but some."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from actors.cli.discovery import call_cluster, find_cluster
 from actors.deployment.copying import THROTTLE_BYTES_PER_S
-from actors.errors import FailureError
+from actors.errors import BadInputError, FailureError
 
 if TYPE_CHECKING:
     from argparse import ArgumentParser, Namespace, _SubParsersAction
@@ -36,6 +36,18 @@ def add_parser(subparsers: _SubParsersAction[ArgumentParser]) -> None:
         help="how many bytes per second are copied at most (default: %(default)s)",
     )
     parser.add_argument(
+        "--without",
+        action="append",
+        default=[],
+        metavar="HOST",
+        help="leave no coordinator on this host, so that it can be taken away; may be repeated",
+    )
+    parser.add_argument(
+        "--share-hosts",
+        action="store_true",
+        help="with --without: even if replicas of one partition then share a host",
+    )
+    parser.add_argument(
         "--data-dir", type=Path, metavar="DIR", help="the cluster of this data directory"
     )
     parser.add_argument(
@@ -51,15 +63,20 @@ def _rate(text: str) -> int:
 
 
 def _balance(args: Namespace) -> int:
+    without = tuple(dict.fromkeys(args.without))
+    if args.share_hosts and not without:
+        raise BadInputError("--share-hosts needs --without HOST.")
+
     def question() -> None:
         from actors.deployment import balancing
         from actors.deployment.actors import ask_controller
 
-        running = _RunningCluster(ask_controller)
+        running = _RunningCluster(ask_controller, without, args.share_hosts)
+        done = balancing.free_hosts(without) if without else balancing.BALANCED
         if not args.dry_run:
-            balancing.balance(running, args.throttle, _say)
+            balancing.balance(running, args.throttle, _say, done)
             return
-        for line in [balancing.sentence(move) for move in running.moves()] or [balancing.BALANCED]:
+        for line in [balancing.sentence(move) for move in running.moves()] or [done]:
             _say(line)
 
     found = find_cluster(args.data_dir, args.address)
@@ -69,7 +86,7 @@ def _balance(args: Namespace) -> int:
     except KeyboardInterrupt:
         print(
             "rollcall: No other coordinator is moved; the controller completes a move that is "
-            "under way. Run `rollcall balance` again to go on.",
+            "under way. Run the command again to go on.",
             file=sys.stderr,
         )
         return INTERRUPTED
@@ -79,19 +96,24 @@ def _balance(args: Namespace) -> int:
 class _RunningCluster:
     """The cluster on this Ray (:class:`actors.deployment.balancing.MovableCluster`)."""
 
-    def __init__(self, ask_controller: Callable[..., Any]) -> None:
+    def __init__(
+        self, ask_controller: Callable[..., Any], without: Sequence[str], may_share: bool
+    ) -> None:
+        """Let it be balanced on all hosts but some."""
         self._ask_controller = ask_controller
+        self._goal: tuple[object, ...] = (without, may_share) if without else ()
 
     def moves(self) -> Sequence[CoordinatorMove]:
         """Return the moves that would balance it."""
-        moves, why = self._ask_controller("moves")
+        moves, why = self._ask_controller("moves", *self._goal)
         if why:
             raise FailureError(why)
         return moves  # type: ignore[no-any-return]
 
     def move(self, node_id: int, host: str, bytes_per_s: int) -> None:
         """Move a coordinator with its data."""
-        if why := self._ask_controller("move", node_id, host, bytes_per_s, wait_s=MOVE_S):
+        wanted = (node_id, host, bytes_per_s)
+        if why := self._ask_controller("move", *wanted, *self._goal, wait_s=MOVE_S):
             raise FailureError(why)
 
 

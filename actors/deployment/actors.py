@@ -244,17 +244,19 @@ class ControllerActor:
         except CommandError as error:
             return "", str(error)
 
-    async def moves(self) -> tuple[Sequence[CoordinatorMove], str]:
+    async def moves(
+        self, without: Sequence[str] = (), may_share: bool = False
+    ) -> tuple[Sequence[CoordinatorMove], str]:
         """Return the moves that would balance the cluster, or why there must be none now."""
         try:
-            return await self._controller.mover.moves(), ""
+            return await self._controller.mover.moves(without, may_share), ""
         except CommandError as error:
             return (), str(error)
 
-    async def move(self, node_id: int, host: str, bytes_per_s: int) -> str:
-        """Move a coordinator with its data to another host; return why that failed, or ""."""
+    async def move(self, node_id: int, host: str, bytes_per_s: int, *goal: Any) -> str:
+        """Make the first of the ``moves`` to this ``goal``; return why that failed, or ""."""
         try:
-            await self._controller.mover.move(node_id, host, bytes_per_s)
+            await self._controller.mover.move(node_id, host, bytes_per_s, *goal)
         except CommandError as error:
             return str(error)
         return ""

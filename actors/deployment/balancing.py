@@ -31,8 +31,10 @@ class MovableCluster(Protocol):
         """Move a coordinator; return when it was created on its new host."""
 
 
-def balance(cluster: MovableCluster, bytes_per_s: int, say: Callable[[str], None]) -> None:
-    """Move coordinators until the cluster is balanced; ``say`` gets a line for each of them.
+def balance(
+    cluster: MovableCluster, bytes_per_s: int, say: Callable[[str], None], done: str = BALANCED
+) -> None:
+    """Move coordinators until the cluster is balanced; ``say`` gets a line for each, then ``done``.
 
     All replicas of all partitions are in sync before each move, and at the end. If the caller ends
     in between, the controller completes the move that is under way, and begins no other.
@@ -44,7 +46,46 @@ def balance(cluster: MovableCluster, bytes_per_s: int, say: Callable[[str], None
         moves = poll(
             cluster.moves, IN_SYNC_S, is_done=is_answered, every_s=LOOK_S, retry=(FailureError,)
         )
-    say(BALANCED)
+    say(done)
+
+
+def free_hosts(hosts: Sequence[str]) -> str:
+    """Return in one sentence that nothing is left on hosts."""
+    which = f"host {hosts[0]} holds" if len(hosts) == 1 else f"hosts {', '.join(hosts)} hold"
+    return f"The {which} no coordinator and can be taken away."
+
+
+def no_room(crowded: Sequence[int], without: Sequence[str]) -> str:
+    """Return in one sentence that hosts must stay; empty if nothing is crowded without them."""
+    if not crowded:
+        return ""
+    more = f" and of {len(crowded) - 1} more" if len(crowded) > 1 else ""
+    return (
+        f"There is not enough room without {', '.join(without)}: several replicas of "
+        f"{title_of(crowded[0])}{more} would be on one host. Add a host to the Ray cluster first, "
+        "or allow it with --share-hosts."
+    )
+
+
+def cannot_be_left(
+    without: Sequence[str], living: Mapping[str, object], homes: Sequence[str]
+) -> str:
+    """Return in one sentence why coordinators cannot leave these hosts; empty if they can.
+
+    ``homes`` are the hosts of the coordinators, ``living`` the hosts that can run some.
+    """
+    for host in without:
+        if host in living:
+            continue
+        if host not in homes:
+            return f"There is no host {host} in the Ray cluster."
+        return (
+            f"The host {host} is away, so its data cannot be copied. `rollcall replace NODE` "
+            "starts each of its coordinators on another host."
+        )
+    if not {*living} - {*without}:
+        return "No other host is in the Ray cluster. Add one first with `ray start --address`."
+    return ""
 
 
 def sentence(move: CoordinatorMove) -> str:

@@ -364,11 +364,7 @@ class Controller:
             for node_id, status in statuses.items()
         }
         status = cluster_status(self.spec, [node.pid for node in self._nodes], found, workers)
-        return {
-            **status,
-            "host_problems": list(self.mover.problems),
-            "balance": await self.mover.offer(statuses),
-        }
+        return {**status, **await self.mover.overview(statuses)}
 
     async def _ask_all(self, method: str, wait_s: float) -> dict[int, dict[str, Any]]:
         """Call a method of every coordinator that is up, or was never seen: it may be damaged."""

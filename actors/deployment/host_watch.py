@@ -6,14 +6,16 @@ import asyncio
 import logging
 import threading
 from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Final, Protocol, TypeVar
 
 from actors.cluster.ray_peers import UNREACHED, first_line
+from actors.deployment.balancing import cannot_be_left
 from actors.deployment.copying import CopyLimits
 from actors.errors import BadInputError, CommandError, FailureError
 from actors.telemetry.rate_limited_log import RateLimitedLog
-from failover.control.balancing import balancing_moves
+from failover.control.balancing import Departure, balancing_moves, departure
 from failover.control.healing import may_set_aside
 from failover.control.replacement import HostsView, Replacement, ReplacementPlanner, spare_host
 from protocol.config import Configs
@@ -64,6 +66,14 @@ class HostControl(Protocol):
 
     def restore(self, spec: ClusterSpec, node_id: int) -> ClusterSpec:
         """Create such a coordinator where its data is; raises CommandError."""
+
+
+@dataclass(frozen=True, slots=True)
+class HostsOverview:
+    """The coordinators of each host that lives or is some coordinator's, and balancing moves."""
+
+    nodes: Mapping[str, Sequence[int]] = field(default_factory=dict)
+    moves: tuple[CoordinatorMove, ...] = ()
 
 
 class HostWatch:
@@ -136,11 +146,38 @@ class HostWatch:
             )
         return to
 
+    async def departure(
+        self, spec: ClusterSpec, reports: Reports, without: Sequence[str]
+    ) -> Departure:
+        """Return the moves after which hosts can be taken away.
+
+        Raises CommandError if they cannot be left, or if Ray is silent.
+        """
+        view = await self._view(spec, reports)
+        if view is None:
+            raise FailureError(NO_HOSTS)
+        if why := cannot_be_left(without, view.living, view.homes):
+            raise BadInputError(why)
+        return departure(view.homes, view.living, self._placement, without)
+
+    async def overview(self, spec: ClusterSpec, reports: Reports) -> HostsOverview:
+        """Return which host has which coordinators; empty on one host, or if Ray is silent."""
+        view = await self._view(spec, reports)
+        if view is None:
+            return HostsOverview()
+        known = sorted({*view.living, *view.homes}, key=lambda host: (len(host), host))
+        nodes = {host: [n for n, home in enumerate(view.homes) if home == host] for host in known}
+        return HostsOverview(nodes, self._balancing(view))
+
     async def moves(self, spec: ClusterSpec, reports: Reports) -> tuple[CoordinatorMove, ...]:
         """Return the moves that would balance the cluster; raises FailureError if Ray is silent."""
         view = await self._view(spec, reports)
         if view is None:
             raise FailureError(NO_HOSTS)
+        return self._balancing(view)
+
+    def _balancing(self, view: HostsView) -> tuple[CoordinatorMove, ...]:
+        """Return the moves that balance the cluster; they are kept until hosts change."""
         key = (tuple(view.homes), dict(view.living))
         if self._planned[0] != key:
             self._planned = key, balancing_moves(view.homes, view.living, self._placement)

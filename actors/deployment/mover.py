@@ -10,7 +10,7 @@ import asyncio
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
-from actors.deployment.balancing import obstacle, offer
+from actors.deployment.balancing import no_room, obstacle, offer
 from actors.deployment.host_watch import HostWatch
 from actors.deployment.status import SERVING, cluster_status, partition_status
 from actors.errors import CommandError, FailureError
@@ -109,32 +109,51 @@ class Mover:
             cluster.spec = await self._watch.restore(cluster.spec, missing)
         await asyncio.sleep(RESTORE_AGAIN_S)
 
-    async def moves(self) -> tuple[CoordinatorMove, ...]:
+    async def moves(
+        self, without: Sequence[str] = (), may_share: bool = False
+    ) -> tuple[CoordinatorMove, ...]:
         """Return the moves that would balance the cluster, one after the other.
 
-        Raises CommandError if nothing may be moved now.
+        Nothing is left on the hosts ``without`` then; ``may_share``: even if replicas of one
+        partition then share a host. Raises CommandError if nothing may be moved now.
         """
         cluster, statuses = self._cluster, await self._cluster.statuses()
         pids = [0] * cluster.spec.partitions
         if why := obstacle(cluster_status(cluster.spec, pids, statuses, ())):
             raise FailureError(why)
-        return await self._watch.moves(cluster.spec, reports_of(statuses))
+        reports = reports_of(statuses)
+        if not without:
+            return await self._watch.moves(cluster.spec, reports)
+        found = await self._watch.departure(cluster.spec, reports, without)
+        if not may_share and (why := no_room(found.crowded, without)):
+            raise FailureError(why)
+        return found.moves
 
-    async def offer(self, statuses: Statuses) -> str:
-        """Return in one sentence that coordinators could move; empty if none should."""
+    async def overview(self, statuses: Statuses) -> dict[str, Any]:
+        """Return the part of the cluster's status that is about hosts."""
         spec = self._cluster.spec
-        try:
-            moves = await self._watch.moves(spec, reports_of(statuses))
-        except FailureError:
-            return ""
-        return offer(moves, [place.ray_host for place in spec.places])
+        found = await self._watch.overview(spec, reports_of(statuses))
+        return {
+            "host_problems": list(self.problems),
+            "hosts": {host: list(nodes) for host, nodes in found.nodes.items()},
+            "balance": offer(found.moves, [place.ray_host for place in spec.places]),
+        }
 
-    async def move(self, node_id: int, host: str, bytes_per_s: int) -> None:
+    async def move(
+        self,
+        node_id: int,
+        host: str,
+        bytes_per_s: int,
+        without: Sequence[str] = (),
+        may_share: bool = False,
+    ) -> None:
         """Move a coordinator with its data; its leaderships are transferred first.
 
-        Returns when the coordinator has been created on its new host. Raises CommandError.
+        It must be the first of the ``moves`` with the same hosts ``without``. Returns when the
+        coordinator has been created on its new host. Raises CommandError.
         """
-        if [(one.node_id, one.host) for one in await self.moves()][:1] != [(node_id, host)]:
+        moves = await self.moves(without, may_share)
+        if [(one.node_id, one.host) for one in moves][:1] != [(node_id, host)]:
             raise FailureError("The hosts or coordinators have changed. Run the command again.")
         cluster = self._cluster
         cluster.keep_from_leading(node_id)

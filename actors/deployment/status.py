@@ -192,6 +192,9 @@ def as_text(status: Mapping[str, Any]) -> str:
     if status["under_replicated"]:
         names = map(title_of, status["under_replicated"])
         lines.append(f"under-replicated: {', '.join(names)}")
+    for host, nodes in status.get("hosts", {}).items():
+        held = f"coordinators {_listed(nodes)}" if nodes else "no coordinators"
+        lines.append(f"host {host}: {held}")
     lines += status.get("host_problems", ())
     if status.get("balance"):
         lines.append(status["balance"])

@@ -96,6 +96,11 @@ def test_a_wrong_throttle_is_refused(rate: str, capsys: pytest.CaptureFixture[st
     )
 
 
+def test_hosts_are_shared_only_when_one_is_taken_away(capsys: pytest.CaptureFixture[str]) -> None:
+    said = refused(capsys, "balance", "--share-hosts")
+    assert said == "rollcall: --share-hosts needs --without HOST.\n"
+
+
 @pytest.mark.parametrize("host", ["0.0.0.0", "::", ""])
 def test_a_host_that_no_client_can_connect_to_is_refused(
     host: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]

@@ -5,7 +5,15 @@ from typing import Any
 import pytest
 
 from actors.deployment import balancing
-from actors.deployment.balancing import BALANCED, balance, obstacle, offer
+from actors.deployment.balancing import (
+    BALANCED,
+    balance,
+    cannot_be_left,
+    free_hosts,
+    no_room,
+    obstacle,
+    offer,
+)
 from actors.errors import FailureError
 from failover.control.balancing import CoordinatorMove
 
@@ -96,3 +104,46 @@ def test_what_is_in_the_way_of_a_move(found: dict[str, Any], said: str) -> None:
 )
 def test_the_status_offers_work_to_hosts(moves: tuple[CoordinatorMove, ...], said: str) -> None:
     assert offer(moves, ["a", "b", "c"]) == said
+
+
+def test_at_the_end_it_is_told_that_hosts_are_free() -> None:
+    cluster, said = Cluster(), list[str]()
+    balance(cluster, 1_000, said.append, free_hosts(["c"]))
+    assert said[-1] == "The host c holds no coordinator and can be taken away."
+    assert free_hosts(["b", "c"]) == "The hosts b, c hold no coordinator and can be taken away."
+
+
+@pytest.mark.parametrize(
+    ("crowded", "said"),
+    [
+        ((), ""),
+        (
+            (2,),
+            "There is not enough room without b, c: several replicas of partition 2 would be on "
+            "one host. Add a host to the Ray cluster first, or allow it with --share-hosts.",
+        ),
+        (
+            (-1, 0, 2),
+            "There is not enough room without b, c: several replicas of the catalogue and of 2 "
+            "more would be on one host. Add a host to the Ray cluster first, or allow it with "
+            "--share-hosts.",
+        ),
+    ],
+)
+def test_it_is_told_which_replicas_have_no_room(crowded: tuple[int, ...], said: str) -> None:
+    assert no_room(crowded, ["b", "c"]) == said
+
+
+@pytest.mark.parametrize(
+    ("without", "said"),
+    [
+        (["c"], ""),
+        (["x"], "There is no host x in the Ray cluster."),
+        (["c", "d"], "The host d is away, so its data cannot be copied. `rollcall replace NODE`"),
+        (["a", "b", "c"], "No other host is in the Ray cluster."),
+    ],
+)
+def test_it_is_told_why_hosts_cannot_be_left(without: list[str], said: str) -> None:
+    why = cannot_be_left(without, dict.fromkeys("abc"), "abcd")
+    assert why.startswith(said)
+    assert bool(why) == bool(said)

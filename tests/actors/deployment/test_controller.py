@@ -11,6 +11,7 @@ from actors.cluster.spec import Address, ClusterSpec, on_one_host
 from actors.deployment import controller as controller_module
 from actors.deployment import mover
 from actors.deployment.controller import Controller
+from actors.deployment.status import as_text
 from actors.errors import FailureError
 from failover.partition_kinds import CATALOG, PLACED
 from failover.partitions.status import PartitionStatus
@@ -316,6 +317,43 @@ def test_a_coordinator_moves_after_its_leaderships(monkeypatch: pytest.MonkeyPat
         assert await controller.mover.moves() == ()
         assert (await controller.status())["balance"] == ""
         looking.cancel()
+
+    asyncio.run(test())
+
+
+def test_a_host_that_is_to_be_taken_away_is_emptied(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(mover, "SPARE_LOOK_S", 0.01)
+
+    async def test() -> None:
+        cluster, hosts = HandsOver(on_hosts("abcabc")), Hosts()
+        controller = Controller(on_hosts("abcabc"), cluster, hosts)
+        looking = asyncio.create_task(controller._look())
+        moves = await controller.mover.moves(["b"])
+        assert [(move.node_id, move.home, move.host) for move in moves[:2]] == [
+            (1, "b", "d"),
+            (4, "b", "d"),
+        ]
+        with pytest.raises(FailureError, match="have changed"):
+            await controller.mover.move(1, "d", 1_000)  # a plain balance moves another one
+        for move in moves:
+            await controller.mover.move(move.node_id, move.host, 1_000, ["b"])
+        assert hosts.done == [("move to d", 1), ("move to d", 4)]
+        assert await controller.mover.moves(["b"]) == ()
+        status = await controller.status()
+        assert status["hosts"] == {"a": [0, 3], "b": [], "c": [2, 5], "d": [1, 4]}
+        assert "host b: no coordinators\nhost c: coordinators 2,5\n" in as_text(status)
+        looking.cancel()
+
+    asyncio.run(test())
+
+
+def test_without_room_a_host_is_not_emptied_unless_replicas_may_share_one() -> None:
+    async def test() -> None:
+        controller, _, hosts = controlled("abca")
+        with pytest.raises(FailureError, match="There is not enough room without b, d: several"):
+            await controller.mover.moves(["b", "d"])
+        assert [move.node_id for move in await controller.mover.moves(["b", "d"], True)] == [1]
+        assert hosts.done == []
 
     asyncio.run(test())
 

@@ -11,7 +11,7 @@ import pytest
 from actors.cluster.spec import Address, ClusterSpec, CoordinatorPlace
 from actors.deployment import host_watch
 from actors.deployment.copying import CopyCancelledError, CopyLimits
-from actors.deployment.host_watch import HostWatch
+from actors.deployment.host_watch import HostsOverview, HostWatch
 from actors.errors import BadInputError, FailureError
 from failover.control.replacement import Replacement
 from tests.actors.deployment.test_controller import SPEC
@@ -218,3 +218,31 @@ def test_a_coordinator_that_does_not_exist_is_created() -> None:
     control.without = {2}
     restored = run(watch.restore(ON_HOSTS, [1, 2]))
     assert [one.ray_host for one in restored.places] == ["a", "b", "d"]
+
+
+def test_an_overview_tells_which_host_holds_what() -> None:
+    two_each = replace(SPEC, places=tuple(map(place, "abcabc")))
+    found = run(HostWatch(two_each, Control("abd")).overview(two_each, {}))
+    assert found.nodes == {"a": [0, 3], "b": [1, 4], "c": [2, 5], "d": []}
+    assert [move.host for move in found.moves] == ["d"]
+    for silent in (
+        HostWatch(SPEC, Control("abc")),
+        HostWatch(two_each, Control("", is_silent=True)),
+    ):
+        assert run(silent.overview(two_each, {})) == HostsOverview()
+
+
+@pytest.mark.parametrize(
+    ("without", "said"),
+    [("x", "There is no host x"), ("c", "The host c is away"), ("abd", "No other host")],
+)
+def test_hosts_that_cannot_be_left_are_refused(without: str, said: str) -> None:
+    watch = HostWatch(ON_HOSTS, Control("abd"))
+    with pytest.raises(BadInputError, match=said):
+        run(watch.departure(ON_HOSTS, reports_of(), without))
+
+
+def test_no_host_is_left_while_ray_is_silent() -> None:
+    silent = HostWatch(ON_HOSTS, Control("", is_silent=True))
+    with pytest.raises(FailureError, match="only while Ray answers"):
+        run(silent.departure(ON_HOSTS, reports_of(), "a"))

@@ -8,9 +8,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from failover.control.balancing import CoordinatorMove, balancing_moves
+from failover.control.balancing import CoordinatorMove, Departure, balancing_moves, departure
 from failover.control.host_placement import CoordinatorHost, host_placement
 from failover.control.replica_placement import replica_placement
+from failover.partition_kinds import CATALOG
 from tests.effort import examples
 
 Racks = Mapping[str, str | None]
@@ -153,3 +154,84 @@ def test_a_cluster_in_disorder_is_better_afterwards(
 
     assert cost(moved) <= cost(mixed)
     assert (moved == mixed) == (cost(moved) == cost(mixed))
+
+
+@pytest.mark.parametrize(
+    ("homes", "living", "without", "replicas", "expected"),
+    [
+        (
+            "abcdab",
+            racks("abcde"),
+            "d",
+            3,
+            [(3, "e", "d is to be taken away")],
+        ),
+        (
+            "abcd",
+            racks("abcd"),
+            "d",
+            1,
+            [(3, "a", "d is to be taken away")],
+        ),
+        (
+            "abcdcd",
+            racks("abcd"),
+            "d",
+            2,
+            [(3, "a", "d is to be taken away"), (5, "b", "d is to be taken away")],
+        ),
+        ("abca", racks("abcd"), "d", 3, []),
+        ("abcx", racks("abcd"), "d", 3, []),
+    ],
+    ids=["to a spare host", "one replica", "to others", "nothing is there", "it is away"],
+)
+def test_the_moves_after_which_a_host_can_be_taken_away(
+    homes: str, living: Racks, without: str, replicas: int, expected: list[tuple[int, str, str]]
+) -> None:
+    found = departure(homes, living, ring(len(homes), replicas), without)
+    leaving = [move for move in found.moves if move.home in without]
+    assert [(move.node_id, move.host, move.reason) for move in leaving] == expected
+    assert not found.crowded
+
+
+def test_a_host_makes_room_for_what_another_one_leaves() -> None:
+    """Coordinator 0 shares a partition with each of the others, and 3 with 1."""
+    placement = [(0, 1), (0, 2), (1, 3), (0, 3)]
+    found = departure("dacb", racks("abcd"), placement, "d")
+    assert [(move.node_id, move.host) for move in found.moves] == [(1, "c"), (0, "a")]
+    assert found.moves[0].reason == "a gets room for another coordinator"
+    assert not found.crowded
+
+
+def test_which_partitions_would_share_a_host_is_told() -> None:
+    found = departure("abc", racks("abc"), ring(3), "c")
+    assert found == Departure(
+        (CoordinatorMove(2, "c", "a", "c is to be taken away"),), (CATALOG.first, 0, 1, 2)
+    )
+    one = departure("abcd", racks("abcd"), [(0, 1), (2, 3), (0, 2), (1, 3), (1, 2)], "d")
+    assert one.crowded == ()
+    assert [(move.node_id, move.host) for move in one.moves] == [(3, "a")]
+
+
+@settings(max_examples=examples(300))
+@given(placed(), st.data())
+def test_hosts_are_left_and_replicas_stay_apart_or_it_is_told(
+    cluster: tuple[tuple[str, ...], Racks, Placement], data: st.DataObject
+) -> None:
+    homes, living, placement = cluster
+    without = data.draw(st.sets(st.sampled_from([*living]), min_size=1))
+    left = {host: rack for host, rack in living.items() if host not in without}
+    if not left:
+        return
+    found = departure(homes, living, placement, without)
+    moved = after(homes, found.moves)
+    assert not without & {*moved}
+    assert not without & {move.host for move in found.moves}
+    catalog = tuple(range(max(map(len, placement))))
+    grew = together(moved, [*placement, catalog]) > together(homes, [*placement, catalog])
+    assert grew == bool(found.crowded)
+    done = data.draw(st.integers(0, len(found.moves)))
+    again = departure(after(homes, found.moves[:done]), living, placement, without)
+    assert not without & {*after(after(homes, found.moves[:done]), again.moves)}
+    if not found.crowded:
+        assert not again.crowded, "it goes on where it was interrupted"
