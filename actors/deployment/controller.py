@@ -298,6 +298,7 @@ class Controller:
                     await self._heal(node_id, statuses)
             await self.mover.look(statuses, now)
             if now - began_ms > PATIENCE_MS:
+                self.mover.learn_homes()
                 self.mover.restore_absent(statuses)
             said = {*problems(self.spec, statuses), *self.mover.problems}
             for problem in said - self._told:

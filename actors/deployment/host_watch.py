@@ -58,6 +58,12 @@ class HostControl(Protocol):
     def move(self, spec: ClusterSpec, node_id: int, host: str, limits: CopyLimits) -> ClusterSpec:
         """Move a coordinator with its data to another host; raises CommandError."""
 
+    def at_home(self, spec: ClusterSpec, node_ids: Sequence[int]) -> ClusterSpec:
+        """Return the cluster with these coordinators where the newest cluster file says.
+
+        Raises CommandError if the hosts do not say.
+        """
+
     def absent(self, node_ids: Sequence[int]) -> list[int]:
         """Return those of these coordinators that do not exist or are stopped.
 
@@ -196,6 +202,16 @@ class HostWatch:
         limits = CopyLimits(bytes_per_s=bytes_per_s, is_cancelled=self._is_closing.is_set)
         async with self._alone(f"coordinator {node_id} moves to {host}") as hosts:
             return await _in_thread(partial(hosts.move, spec, node_id, host, limits))
+
+    async def at_home(self, spec: ClusterSpec, node_ids: Sequence[int]) -> ClusterSpec:
+        """Return the cluster with coordinators where they belong; raises CommandError."""
+        if self._hosts is None:
+            return spec
+        try:
+            return await _in_thread(partial(self._hosts.at_home, spec, node_ids))
+        except CommandError as error:
+            self._warnings.warn(f"No host says where coordinators belong: {error}")
+            raise
 
     async def restore(self, spec: ClusterSpec, missing: Sequence[int]) -> ClusterSpec:
         """Create the first of these coordinators that does not exist: a move was interrupted."""

@@ -61,6 +61,9 @@ class Mover:
         self._watch = HostWatch(cluster.spec, hosts)
         self._tasks = tasks
         self._restoring: asyncio.Task[object] | None = None
+        self._learning: asyncio.Task[object] | None = None
+        self._known: set[int] = set()
+        """The coordinators whose hosts are known: they said so, or the newest cluster file does."""
 
     @property
     def problems(self) -> tuple[str, ...]:
@@ -74,6 +77,9 @@ class Mover:
             place = status.get("place", cluster.spec.places[node_id])
             if place != cluster.spec.places[node_id] and not self._watch.is_relocating:
                 cluster.spec = cluster.spec.with_place(node_id, place)
+        self._known.update(statuses)
+        if self._unknown():
+            return
         lost = await self._watch.look(cluster.spec, reports_of(statuses), now)
         if lost is not None:
             self._tasks.spawn(self._start_empty(lost))
@@ -90,8 +96,35 @@ class Mover:
 
     async def _start_empty(self, replacement: Replacement) -> None:
         cluster = self._cluster
-        cluster.spec = await self._watch.start_empty(cluster.spec, replacement)
+        before = cluster.spec
+        self._moved(before, await self._watch.start_empty(before, replacement))
         cluster.look_soon()
+
+    def _moved(self, before: ClusterSpec, after: ClusterSpec) -> None:
+        """Change the places that differ; others may have changed while hosts were asked."""
+        for node_id, place in enumerate(after.places):
+            if place != before.places[node_id]:
+                self._cluster.spec = self._cluster.spec.with_place(node_id, place)
+
+    def _unknown(self) -> list[int]:
+        return [one for one in range(self._cluster.spec.partitions) if one not in self._known]
+
+    def learn_homes(self) -> None:
+        """Learn where coordinators belong that never answered: they may have moved before.
+
+        Nothing is replaced before that is known.
+        """
+        if self._unknown() and (self._learning is None or self._learning.done()):
+            self._learning = self._tasks.spawn(self._learn())
+
+    async def _learn(self) -> None:
+        cluster, before, unknown = self._cluster, self._cluster.spec, self._unknown()
+        with suppress(CommandError):  # it is in the log, and tried again
+            found = await self._watch.at_home(before, unknown)
+            if not self._watch.is_relocating and cluster.spec.places == before.places:
+                self._moved(before, found)
+                self._known.update(unknown)
+        await asyncio.sleep(RESTORE_AGAIN_S)
 
     def restore_absent(self, statuses: Statuses) -> None:
         """Create a coordinator that does not exist, as a move of it was interrupted."""
@@ -106,7 +139,8 @@ class Mover:
     async def _restore(self, missing: Sequence[int]) -> None:
         cluster = self._cluster
         with suppress(CommandError):  # it is in the log, and tried again
-            cluster.spec = await self._watch.restore(cluster.spec, missing)
+            before = cluster.spec
+            self._moved(before, await self._watch.restore(before, missing))
         await asyncio.sleep(RESTORE_AGAIN_S)
 
     async def moves(
@@ -159,7 +193,8 @@ class Mover:
         cluster.keep_from_leading(node_id)
         try:
             await self._wait_until_spare(node_id)
-            cluster.spec = await self._watch.move(cluster.spec, node_id, host, bytes_per_s)
+            before = cluster.spec
+            self._moved(before, await self._watch.move(before, node_id, host, bytes_per_s))
         except CommandError:
             cluster.keep_from_leading(node_id, False)
             raise

@@ -54,6 +54,11 @@ class RayHosts:
                     stopped.add(calls[call])
         return [one for one in node_ids if handles[one] is None or one in stopped]
 
+    def at_home(self, spec: ClusterSpec, node_ids: Sequence[int]) -> ClusterSpec:
+        """Return the cluster with these coordinators where the newest cluster file says."""
+        with _relocator(spec) as relocator:
+            return relocator.at_home(node_ids)
+
     def start_empty(self, spec: ClusterSpec, node_id: int, host: str) -> ClusterSpec:
         """Move a coordinator without its data; blocks for seconds."""
         with _relocator(spec) as relocator:

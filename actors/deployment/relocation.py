@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import logging
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Protocol
 
@@ -128,6 +129,19 @@ class Relocator:
             _log.warning("the old directory of coordinator %d is left: %s", node_id, error)
         return self._create(node_id, place)
 
+    def at_home(self, node_ids: Sequence[int]) -> ClusterSpec:
+        """Return the cluster with these coordinators where the newest cluster file says.
+
+        Nothing is changed. They may run there, so their ports are not tried.
+        """
+        file, spec = self._file(), self._spec
+        for node_id in node_ids:
+            if file.hosts and file.hosts[node_id] != spec.places[node_id].ray_host:
+                last = partial(_as_before, file.ports[node_id])
+                place = plan_place(self._request(), spec, node_id, file.hosts[node_id], last)
+                spec = spec.with_place(node_id, place)
+        return spec
+
     def restore(self, node_id: int) -> ClusterSpec:
         """Create a coordinator where the newest cluster file says that it belongs.
 
@@ -154,9 +168,10 @@ class Relocator:
         return file
 
     def _place(self, node_id: int, host: str) -> CoordinatorPlace:
-        spec = self._spec
-        request = PlanRequest(data_dir=Path(spec.data_dir), overrides=spec.overrides)
-        return plan_place(request, spec, node_id, host, self._hosts.choose_ports)
+        return plan_place(self._request(), self._spec, node_id, host, self._hosts.choose_ports)
+
+    def _request(self) -> PlanRequest:
+        return PlanRequest(data_dir=Path(self._spec.data_dir), overrides=self._spec.overrides)
 
     def _save_home(self, file: ClusterFile, node_id: int, place: CoordinatorPlace) -> ClusterFile:
         """Save the cluster file with a coordinator's host; return the file."""
@@ -176,3 +191,10 @@ class Relocator:
         moved = self._spec.with_place(node_id, place)
         self._coordinators.create(moved, node_id)
         return moved
+
+
+def _as_before(
+    port: int, _host: str, wanted: Sequence[Address], _before: Sequence[int]
+) -> tuple[int, ...]:
+    """Return the ports of a coordinator that listened at ``port`` when it ran last."""
+    return tuple(address.port or port for address in wanted)

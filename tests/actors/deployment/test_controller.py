@@ -177,12 +177,23 @@ def test_a_coordinator_that_was_cut_off_is_asked_until_it_answers() -> None:
 class Hosts:
     """Three hosts and one that joined; moves and restorations are recorded."""
 
-    def __init__(self) -> None:
+    def __init__(self, living: str = "abcd") -> None:
         self.absent_ids: set[int] = set()
         self.done: list[tuple[str, int]] = []
+        self.asked_for_homes = 0
+        self.newest_homes = ""
+        self._living = living
 
     def living(self) -> dict[str, None]:
-        return dict.fromkeys("abcd")
+        return dict.fromkeys(self._living)
+
+    def at_home(self, spec: ClusterSpec, node_ids: Sequence[int]) -> ClusterSpec:
+        self.asked_for_homes += 1
+        if not self.newest_homes:
+            raise FailureError("No host answers.")
+        for node_id in node_ids:
+            spec = moved(spec, node_id, self.newest_homes[node_id])
+        return spec
 
     def absent(self, node_ids: Sequence[int]) -> list[int]:
         return [node_id for node_id in node_ids if node_id in self.absent_ids]
@@ -193,7 +204,8 @@ class Hosts:
         return spec
 
     def start_empty(self, spec: ClusterSpec, node_id: int, host: str) -> ClusterSpec:
-        raise AssertionError("nobody asked for it")
+        self.done.append((f"start empty on {host}", node_id))
+        return moved(spec, node_id, host)
 
     def move(self, spec: ClusterSpec, node_id: int, host: str, limits: object) -> ClusterSpec:
         self.done.append((f"move to {host}", node_id))
@@ -407,6 +419,39 @@ def test_a_coordinator_whose_move_was_interrupted_is_created_again(
 
         await until_async(is_restored, WITHIN_S, "it is created")
         looking.cancel()
+
+
+def test_a_restarted_controller_replaces_a_coordinator_that_was_moved_to_a_lost_host(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """It was created with the homes of the start, which only coordinators that answer correct."""
+    monkeypatch.setattr(controller_module, "PATIENCE_MS", 0)
+    monkeypatch.setattr(mover, "RESTORE_AGAIN_S", 0.01)
+    spec = replace(on_hosts("abc"), overrides={"replica.replace.after.ms": "1"})
+
+    async def test() -> None:
+        cluster, hosts = Cluster(in_sync(spec, drained=1)), Hosts("abc")
+        del cluster.statuses[1]
+        controller = Controller(spec, cluster, hosts)
+        looking = asyncio.create_task(controller._look())
+
+        async def has_asked() -> bool:
+            return hosts.asked_for_homes > 1
+
+        await until_async(has_asked, WITHIN_S, "it asks again while no host answers")
+        assert hosts.done == [], "its old host lives"
+        hosts.newest_homes = "adc"
+
+        async def is_replaced() -> bool:
+            return hosts.done == [("start empty on b", 1)]
+
+        await until_async(is_replaced, WITHIN_S, "it is replaced")
+        looking.cancel()
+        asked = hosts.asked_for_homes
+        controller.mover.learn_homes()
+        assert hosts.asked_for_homes == asked, "it knows all homes"
+
+    asyncio.run(test())
 
 
 def test_a_coordinator_that_was_seen_before_and_returns_damaged_begins_empty() -> None:

@@ -55,6 +55,11 @@ class Control:
             raise CopyCancelledError("The cluster stops.")
         return spec.with_place(node_id, place(host))
 
+    def at_home(self, spec: ClusterSpec, node_ids: Sequence[int]) -> ClusterSpec:
+        if self._why:
+            raise FailureError(self._why)
+        return spec.with_place(node_ids[0], place("d"))
+
     def absent(self, node_ids: Sequence[int]) -> list[int]:
         return [node_id for node_id in node_ids if node_id in self.without]
 
@@ -246,3 +251,14 @@ def test_no_host_is_left_while_ray_is_silent() -> None:
     silent = HostWatch(ON_HOSTS, Control("", is_silent=True))
     with pytest.raises(FailureError, match="only while Ray answers"):
         run(silent.departure(ON_HOSTS, reports_of(), "a"))
+
+
+def test_where_coordinators_belong_is_learned_from_the_hosts(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    found = run(HostWatch(ON_HOSTS, Control("abcd")).at_home(ON_HOSTS, [1]))
+    assert [one.ray_host for one in found.places] == ["a", "d", "c"]
+    assert run(HostWatch(SPEC, Control("abcd")).at_home(SPEC, [1])) == SPEC, "they have no hosts"
+    with pytest.raises(FailureError):
+        run(HostWatch(ON_HOSTS, Control("", why="No file.")).at_home(ON_HOSTS, [1]))
+    assert "No host says where coordinators belong: No file." in caplog.text

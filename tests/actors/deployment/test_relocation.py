@@ -291,6 +291,17 @@ def test_an_old_directory_on_the_target_is_moved_aside(world: World) -> None:
     assert world.directory(TARGET).with_name("node-1.replaced-1").exists()
 
 
+@pytest.mark.parametrize("is_away", [False, True])
+def test_the_newest_file_says_where_a_coordinator_belongs(world: World, is_away: bool) -> None:
+    """A controller that starts again was created with the homes of the cluster's start."""
+    data_dir.save(world._disks["a"], replace(FILE, revision=6, hosts=("c", "c", "c")))
+    moved = move(world)
+    world.steps.clear()
+    world.away = {TARGET} if is_away else set()
+    assert Relocator(SPEC, world, world).at_home([0, NODE]) == moved
+    assert world.steps == [], "nothing is changed"
+
+
 def in_trouble(world: World, trouble: Trouble) -> bool:
     """Move a coordinator in trouble; then let a controller look. Return whether there was any."""
     world.fail(trouble)
