@@ -165,6 +165,9 @@ _LISTENERS = (
     _int("replica.port", 0, 0,
          "The port on which coordinators listen for each other; of several coordinators on a host,"
          " the next ones, by node id, have the following ports. 0 is any free port.", high=65535),
+    _int("console.port", 0, 0,
+         "The port of the console, on the controller's host. 0: a free port is chosen at the first"
+         " start and kept.", high=65535),
 )  # fmt: skip
 
 _SECURITY = (

@@ -22,6 +22,7 @@ LISTENERS: Final = "listeners"
 ADVERTISED: Final = "advertised.listeners"
 CONTROLLERS: Final = "controller.listener.names"
 REPLICA_PORT: Final = "replica.port"
+CONSOLE_PORT: Final = "console.port"
 
 PLAINTEXT: Final = "PLAINTEXT"
 PORT_MAX: Final = 65535
@@ -207,6 +208,17 @@ def check_cluster(configs: ListenerConfigs, hosts: Sequence[str]) -> None:
                     f"Node {other[1]} ({other[0]}) and node {node_id} ({config}) would both listen"
                     f" on port {port} of {host}: choose other ports"
                 )
+    _check_console(configs.integer(CONSOLE_PORT), bound)
+
+
+def _check_console(console: int, bound: Mapping[tuple[str, int], tuple[str, int]]) -> None:
+    """Raise a :class:`ConfigError` for a port of a coordinator: the console may be on any host."""
+    for (host, port), (config, node_id) in bound.items():
+        if port and port == console:
+            raise ConfigError(
+                f"The console ({CONSOLE_PORT}) and node {node_id} ({config}) would both listen on"
+                f" port {port} of {host}: choose other ports"
+            )
 
 
 def _check_advertised(

@@ -22,6 +22,7 @@ from actors.deployment.status import (
     LEADER,
     SERVING,
     cluster_status,
+    console_moved,
     partition_status,
     problems,
 )
@@ -133,6 +134,8 @@ class Controller:
         except OSError:
             port = await self._console.open(console.host, 0)  # on this host it may be taken
         self.spec = replace(self.spec, console=replace(console, port=port))
+        if why := console_moved(console.port, f"http://{self.spec.console}"):
+            _log.warning("%s", why)
         for node in self._nodes:
             self._tasks.spawn(self._watch(node))
         self._tasks.spawn(self._look())

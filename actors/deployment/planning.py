@@ -6,6 +6,7 @@ cluster's own Ray there is one host, whose reports are not needed.
 
 from __future__ import annotations
 
+import contextlib
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final, Protocol
 
@@ -25,6 +26,7 @@ from failover.control.replica_placement import replica_placement
 from protocol.config import ConfigError, Configs
 from protocol.listeners import (
     ADVERTISED,
+    CONSOLE_PORT,
     LISTENERS,
     RAY_NODE_ADDRESS,
     check_cluster,
@@ -33,7 +35,7 @@ from protocol.listeners import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
     from pathlib import Path
 
     from actors.cluster.host_agent import HostReport
@@ -194,26 +196,28 @@ def plan_cluster(
     request: PlanRequest, file: ClusterFile, homes: Sequence[str], choose: PortChooser
 ) -> ClusterPlan:
     """Return the plan for coordinators on these hosts (by node id); ``choose`` chooses ports."""
-    try:
+    with _in_sentences():
         check_cluster(request.configs, [host or LOCAL_HOST for host in homes])
-    except ConfigError as error:
-        raise BadInputError(f"{error}.") from None
     index = positions(homes)
     places: dict[int, CoordinatorPlace] = {}
-    console = Address(host="", port=file.ports[-1] if file.ports else 0)
+    console = Address(host="", port=request.configs.integer(CONSOLE_PORT))
     for host in sorted(set(homes)):
         node_ids = [node_id for node_id, home in enumerate(homes) if home == host]
         wanted = [_place(request, node_id, host, index[node_id]) for node_id in node_ids]
         before = [file.ports[node_id] for node_id in node_ids] if file.ports else []
         addresses = [place.listener for place in wanted]
         if not host:  # the console listens on the same host
-            addresses.append(Address(host=wanted[0].peer.host, port=0))
+            addresses.append(replace(console, host=wanted[0].peer.host))
             before += file.ports[-1:]
         fixed = [place.peer for place in wanted if place.peer.port]
         chosen = choose(host, [*addresses, *fixed], [*before, *(address.port for address in fixed)])
         places |= zip(node_ids, map(_with_port, wanted, chosen), strict=True)
         if not host:
             console = replace(addresses[-1], port=chosen[len(wanted)])
+        elif not console.port:  # the controller may be on any host
+            last = file.ports[-1] if file.ports else 0
+            port = last or choose(host, [Address(host=host, port=0)], ())[0]
+            console = replace(console, port=port)
     ordered = tuple(places[node_id] for node_id in range(file.partitions))
     file = replace(
         file,
@@ -235,15 +239,22 @@ def plan_place(
     ]
     taken = {address.port for one in there for address in (one.listener, one.peer)} - {0}
     for index in range(len(there) + 1):
-        try:
+        with _in_sentences():
             wanted = _place(request, node_id, host, index)
-        except ConfigError as error:
-            raise BadInputError(f"{error}.") from None
         if not {wanted.listener.port, wanted.peer.port} & taken:
             break
     fixed = [wanted.peer] if wanted.peer.port else []
     before = [spec.places[node_id].listener.port, *(address.port for address in fixed)]
     return _with_port(wanted, choose(host, [wanted.listener, *fixed], before)[0])
+
+
+@contextlib.contextmanager
+def _in_sentences() -> Iterator[None]:
+    """Raise the errors of configs as those of the operator."""
+    try:
+        yield
+    except ConfigError as error:
+        raise BadInputError(f"{error}.") from None
 
 
 def _place(request: PlanRequest, node_id: int, host: str, index: int) -> CoordinatorPlace:

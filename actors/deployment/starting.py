@@ -22,6 +22,7 @@ from actors.cluster.ray_calls import (
 from actors.cluster.ray_peers import CONTROLLER, assignor_name, cause, coordinator_name
 from actors.deployment.actors import ControllerActor
 from actors.deployment.ray_hosts import RayHosts, create_coordinator
+from actors.deployment.status import console_moved
 from actors.errors import AlreadyRunningError, FailureError
 from actors.waiting import poll
 from actors.workers.assignor import AssignorWorker
@@ -97,6 +98,8 @@ def _create(spec: ClusterSpec, operator: Operator) -> str:
             answer(controller.settle.remote(), READY_S)
     _start_workers(spec)
     console: str = answer(controller.console.remote(), READY_S)
+    if why := console_moved(spec.console.port, console):
+        operator.say(why)
     return console
 
 

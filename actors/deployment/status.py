@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import fields
 from itertools import chain
 from typing import TYPE_CHECKING, Any, Final
+from urllib.parse import urlsplit
 
 from actors.errors import ExitCode
 from failover.control.log_loss import lost_majority
@@ -58,6 +59,16 @@ def cluster_status(
         ],
         "shortage": spec.shortage,
     }
+
+
+def console_moved(wanted: int, url: str) -> str:
+    """Return in one sentence that the console is not at its port; empty if it is, or has none."""
+    if wanted in (0, urlsplit(url).port):
+        return ""
+    return (
+        f"The console's port {wanted} cannot be used on its host: until the controller starts "
+        f"again, the console is at {url}."
+    )
 
 
 def problems(spec: ClusterSpec, statuses: Mapping[int, Mapping[str, Any]]) -> list[str]:

@@ -77,6 +77,7 @@ OURS = {
     "replica.lease.ms",
     "replica.election.timeout.ms",
     "replica.port",
+    "console.port",
 }
 OUR_DEFAULTS = {
     "offsets.topic.num.partitions",

@@ -1,6 +1,7 @@
 """What the controller's actor tells coordinators, given what they say of themselves."""
 
 import asyncio
+import socket
 from collections.abc import Sequence
 from dataclasses import asdict, replace
 from typing import Any
@@ -306,6 +307,26 @@ def test_a_drain_says_what_could_not_be_handed_over() -> None:
         assert [row.partition for row in rows if row.leader is None] == [CATALOG.first]
 
     asyncio.run(test())
+
+
+def test_the_console_keeps_its_port_and_says_so_if_it_cannot(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    async def opened(spec: ClusterSpec) -> Address:
+        controller = Controller(spec, Cluster({}))
+        await controller.start()
+        await controller.stop()
+        return controller.spec.console
+
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        spec = replace(SPEC, console=Address(host="127.0.0.1", port=taken.getsockname()[1]))
+        other = asyncio.run(opened(spec))
+    assert caplog.messages[-1] == (
+        f"The console's port {spec.console.port} cannot be used on its host: until the controller "
+        f"starts again, the console is at http://{other}."
+    )
+    assert asyncio.run(opened(spec)) == spec.console
+    assert len([line for line in caplog.messages if "console" in line]) == 1
 
 
 def test_a_coordinator_moves_after_its_leaderships(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -74,6 +74,30 @@ def test_one_coordinator_on_each_host_has_the_same_port_everywhere() -> None:
     assert plan.spec.console.host == "", "it is where the controller is"
 
 
+def test_on_hosts_the_console_keeps_its_port() -> None:
+    """The controller starts again on any host, with the definition that it was created with."""
+    chooser = Chooser()
+    plan = plan_cluster(asked(), FILE, HOSTS, chooser)
+    assert (HOSTS[0], [f"{HOSTS[0]}:0"]) in chooser.calls
+    assert plan.spec.console == Address(host="", port=40_000)
+    assert plan.file.ports[-1] == 40_000
+    again = plan_cluster(asked(), plan.file, HOSTS[1:] + HOSTS[:1], Chooser())
+    assert again.spec.console == plan.spec.console
+
+
+@pytest.mark.parametrize("homes", [["", "", ""], HOSTS], ids=["own Ray", "hosts"])
+def test_the_consoles_port_can_be_given(homes: Sequence[str]) -> None:
+    kept = plan_cluster(asked(), FILE, homes, Chooser()).file
+    plan = plan_cluster(asked(console_port="9292"), kept, homes, Chooser())
+    assert plan.spec.console.port == plan.file.ports[-1] == 9292
+    again = plan_cluster(asked(), plan.file, homes, Chooser())
+    assert again.spec.console.port == 9292
+    with pytest.raises(
+        BadInputError, match=r"The console \(console.port\) and node 0 \(listeners\)"
+    ):
+        plan_cluster(asked(console_port="9092"), FILE, homes, Chooser())
+
+
 def test_several_coordinators_on_a_host_have_consecutive_ports() -> None:
     homes = [HOSTS[0], HOSTS[1], HOSTS[0]]
     plan = plan_cluster(asked(), FILE, homes, Chooser())
