@@ -28,6 +28,7 @@ from actors.cli.main import _parser
 from actors.cluster import processes
 from bench.cli import _parser as bench_parser
 from bench.drills import _parser as drill_parser
+from bench.rehearse import _parser as rehearse_parser
 from tests.clients import wire
 from tests.waiting import until
 
@@ -194,6 +195,8 @@ def usages() -> list[str]:
 def options_of(command: str) -> set[str]:
     if command == "drill":
         return set(drill_parser()._option_string_actions)
+    if command == "rehearse":
+        return set(rehearse_parser()._option_string_actions)
     if command == "bench":
         return set(bench_parser()._option_string_actions)
     (subparsers,) = (

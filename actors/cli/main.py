@@ -42,6 +42,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         from bench.drills import main as drill
 
         return drill(words[1:])
+    if words[:1] == ["rehearse"]:
+        from bench.rehearse import main as rehearse
+
+        return rehearse(words[1:])
     args = _parser().parse_args(words)
     run: Callable[[argparse.Namespace], int] = args.run
     try:
@@ -134,6 +138,7 @@ def _parser() -> argparse.ArgumentParser:
     record.set_defaults(run=_record)
     commands.add_parser("bench", help="run a benchmark", add_help=False)
     commands.add_parser("drill", help="inject a failure into a live cluster", add_help=False)
+    commands.add_parser("rehearse", help="rehearse a deploy and its cost", add_help=False)
     return parser
 
 

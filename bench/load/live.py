@@ -169,8 +169,8 @@ class LiveLoad:
 
         def look() -> list[MemberTimeline]:
             seen_ms = now_ms()
-            ended = [_story(driver.member, None) for driver in self._ended]
-            return ended + [_story(driver.member, seen_ms) for driver in self._drivers]
+            ended = [story_of(driver.member, None) for driver in self._ended]
+            return ended + [story_of(driver.member, seen_ms) for driver in self._drivers]
 
         return self._ask(look)
 
@@ -234,7 +234,8 @@ def _can_restart(member: Member) -> bool:
     return member.config.instance_id is not None and kind_of(member.config).replaces_silent
 
 
-def _story(member: Member, seen_ms: int | None) -> MemberTimeline:
+def story_of(member: Member, seen_ms: int | None) -> MemberTimeline:
+    """Return a member's history; ``seen_ms`` is now, or None for a life that has ended."""
     config = member.config
     return MemberTimeline(
         group_id=config.group_id,
@@ -253,6 +254,7 @@ def _consumer(config: MemberConfig) -> AnyConfig:
         topics=config.topics,
         client_id=config.client_id,
         instance_id=config.instance_id,
+        rebalance_timeout_ms=config.rebalance_timeout_ms,
         heartbeat_interval_ms=config.heartbeat_interval_ms,
         request_timeout_ms=config.request_timeout_ms,
     )
@@ -274,6 +276,7 @@ def _streams(config: MemberConfig) -> AnyConfig:
         group_id=config.group_id,
         topology=StreamsTopology(epoch=0, subtopologies=(subtopology("0", config.topics),)),
         client_id=config.client_id,
+        rebalance_timeout_ms=config.rebalance_timeout_ms,
         heartbeat_interval_ms=config.heartbeat_interval_ms,
         request_timeout_ms=config.request_timeout_ms,
     )

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import copy
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from msgspec import ValidationError, convert, inspect
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
 T = TypeVar("T")
 
@@ -23,7 +23,9 @@ _WORDS: Final = {
 }  # fmt: skip
 """The TOML names of msgspec's type names."""
 
-_PART: Final = re.compile(r"\.(\w+)|\[(\d+)\]")
+_PART: Final = re.compile(r"\.(\w+)|\[(\d+)\]|\[(\.\.\.)\]")
+_SOME_KEY: Final = "..."
+"""How msgspec names the key of a mapping: not at all."""
 _FIELD: Final = re.compile(r"Object (?:contains unknown|missing required) field `(.*)`", re.DOTALL)
 
 
@@ -31,8 +33,18 @@ class DrillError(Exception):
     """A drill is invalid as requested; the message says why in one sentence."""
 
 
-def checked(kind: type[T], table: Mapping[str, Any], what: str) -> T:
+def checked(
+    kind: type[T],
+    table: Mapping[str, Any],
+    what: str,
+    *,
+    decoded: Callable[[type, Any], Any] | None = None,
+    line_of: Callable[[Sequence[str | int]], int | None] = lambda _path: None,
+) -> T:
     """Convert a TOML table to a ``kind``; ``what`` starts each sentence of the error.
+
+    ``decoded`` reads values of types that msgspec does not know. ``line_of`` finds the line of a
+    setting, where lines are told.
 
     Raises :class:`DrillError` with a sentence for each mistake. msgspec reports the first one: it
     is removed from a copy of the table, and the rest is checked again.
@@ -40,14 +52,26 @@ def checked(kind: type[T], table: Mapping[str, Any], what: str) -> T:
     left = copy.deepcopy(dict(table))
     taken_out: set[_Path] = set()
     mistakes: list[str] = []
+
+    def refusal(table: Mapping[str, Any]) -> str:
+        try:
+            convert(table, kind, dec_hook=decoded)
+        except ValidationError as error:
+            return str(error)
+        return ""
+
     while len(mistakes) < MISTAKES_MAX:
         try:
-            made = convert(left, kind)
+            made = convert(left, kind, dec_hook=decoded)
         except ValidationError as error:
             mistake = _Mistake.of(str(error))
+            if _SOME_KEY in mistake.path:
+                mistake = replace(mistake, path=_with_key(left, mistake.path, refusal))
             if mistake.path in taken_out:
                 break  # only the removed settings are missing
-            mistakes.append(f"{what}: {mistake.sentence(kind, left)}")
+            line = line_of(mistake.path[:-1] if mistake.is_missing else mistake.path)
+            place = what if line is None else f"{what}, line {line}"
+            mistakes.append(f"{place}: {mistake.sentence(kind, left)}")
             taken_out.add(mistake.path)
             if not mistake.take_out(left):
                 break
@@ -74,7 +98,7 @@ class _Mistake:
     def of(cls, message: str) -> _Mistake:
         """Parse a message of msgspec."""
         text, _, place = message.partition(" - at `$")
-        path = tuple(int(n) if n else name for name, n in _PART.findall(place))
+        path = tuple(int(n) if n else name or key for name, n, key in _PART.findall(place))
         named = _FIELD.search(text)
         if named is None:
             return cls(text, path)
@@ -106,6 +130,20 @@ class _Mistake:
         return True
 
 
+def _with_key(table: dict[str, Any], path: _Path, refusal: Callable[[Any], str]) -> _Path:
+    """Return the path with the key that msgspec did not name: it reports the first bad one."""
+    place = path.index(_SOME_KEY)
+    said = refusal(table)
+    entries = list(_at(table, path[:place]).items())
+    for number, (key, _) in enumerate(entries, 1):
+        fewer = copy.deepcopy(table)
+        *within, last = path[:place]
+        _at(fewer, within)[last] = dict(entries[:number])
+        if refusal(fewer) == said:
+            return (*path[:place], key, *path[place + 1 :])
+    raise AssertionError(said)
+
+
 def _at(table: Any, path: Iterable[str | int]) -> Any:
     for part in path:
         table = table[part]
@@ -124,10 +162,16 @@ def _spoken(path: Iterable[str | int]) -> str:
 
 
 def _choices(info: inspect.Type, path: _Path) -> list[str]:
-    """Return the values of the enumeration at ``path``; none when it is no enumeration."""
+    """Return the values of the enumeration or of the tag at ``path``; none when it is neither."""
     for part in path:
         if isinstance(info, inspect.StructType):
-            info = next(row.type for row in info.fields if row.encode_name == part)
+            found = [row.type for row in info.fields if row.encode_name == part]
+            if not found:
+                return []
+            info = found[0]
         elif isinstance(info, inspect.VarTupleType):
             info = info.item_type
+        elif isinstance(info, inspect.UnionType):
+            kinds = [each for each in info.types if isinstance(each, inspect.StructType)]
+            return [str(each.tag) for each in kinds if each.tag_field == part]
     return [str(each.value) for each in info.cls] if isinstance(info, inspect.EnumType) else []

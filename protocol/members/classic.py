@@ -10,7 +10,7 @@ the whole rebalance timeout.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from protocol.members.client import MemberClient, Receivers, State
@@ -83,6 +83,7 @@ class ClassicMember(MemberClient):
         self._protocol_name = ""
         self._assignments: Any = ()
         self._led_topics: dict[str, int | None] = {}
+        self._joined_topics: tuple[str, ...] = ()
         self._leave_reason: str | None = None
 
     def leave(self, reason: str, *, for_good: bool = False) -> None:  # noqa: ARG002 - it just stops
@@ -93,6 +94,12 @@ class ClassicMember(MemberClient):
         """Rejoin with the next poll, like a member whose subscription changed."""
         self.state = State.UNJOINED
         self._joins_because = ErrorAction.REJOIN
+
+    def subscribe(self, topics: tuple[str, ...]) -> None:
+        """Subscribe to other topics: rejoin with the next poll, or after the present rebalance."""
+        self.config = replace(self.config, topics=topics)
+        if self.state is State.STABLE:
+            self.rejoin()
 
     # Requests.
 
@@ -119,6 +126,7 @@ class ClassicMember(MemberClient):
         if state is State.UNJOINED:
             self.state = State.PREPARING_REBALANCE
             self.partitions = ()  # revoked before the join: its subscription reports that
+            self._joined_topics = self.config.topics
             self._overdue_at = now + self.config.rebalance_timeout_ms + JOIN_GRACE_MS
             return self.requests.join(self, JOIN_REASONS[self._joins_because])
         if state is State.COMPLETING_REBALANCE:
@@ -166,6 +174,8 @@ class ClassicMember(MemberClient):
         self._assignments = ()
         self._heartbeat_at = now + self.config.heartbeat_interval_ms
         self._note(now, MemberHistoryKind.ASSIGNED)
+        if self._joined_topics != self.config.topics:
+            self.rejoin()
 
     def _heartbeat_answered(self, response: HeartbeatResponse, now: int) -> None:
         if response.error_code:

@@ -6,14 +6,13 @@ on a seat changes: members restart, crash, leave and return, and static ones are
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from failover.simulation.clients import modern_members as modern_clients
 from failover.simulation.kinds import STREAMS, is_modern
 from failover.simulation.nodes.connection import SimulatedConnection
 from protocol.members.classic import MemberConfig
 from protocol.members.client import State
-from protocol.members.heartbeating import HeartbeatingMember
 from protocol.members.kinds import TopicMetadata, kind_of, member_of
 
 if TYPE_CHECKING:
@@ -53,6 +52,8 @@ class SimulatedMember:
         self._last_asked = -1  # the node that could not help: ask another one next
         self._told = 0
         self._commit_at = 0
+        self._is_frozen = False
+        self._unread: list[tuple[Any, ...]] = []  # one answer at most, and the end after it
 
     def start(self) -> None:
         """Start the member."""
@@ -65,16 +66,28 @@ class SimulatedMember:
         if self._connection is not None:
             self._connection.abandon()
 
-    def leave(self) -> None:
+    def leave(self, reason: str = "the simulation says so") -> None:
         """Leave the group (dynamic), or stop (static)."""
-        self.member.leave("the simulation says so")
+        self.member.leave(reason)
         self._poll()
 
     def subscribe(self, topics: tuple[str, ...]) -> None:
-        """Subscribe to other topics (a member of the consumer protocol only)."""
-        assert isinstance(self.member, HeartbeatingMember)
+        """Subscribe to other topics."""
         self.member.subscribe(topics)
         self._poll()
+
+    def freeze(self) -> None:
+        """Stand still: send nothing, and read nothing."""
+        self._is_frozen = True
+
+    def thaw(self) -> None:
+        """Go on; what arrived meanwhile waits in the socket."""
+        self._is_frozen = False
+        unread, self._unread = self._unread, []
+        for take, *arguments in unread:
+            take(*arguments)
+        if not self.is_gone:
+            self._poll()
 
     def commit(self) -> None:
         """Commit at once, if the member is in its group and owns a partition."""
@@ -86,12 +99,17 @@ class SimulatedMember:
 
     def answered(self, token: Outgoing, response: Entity) -> None:
         """Take an answer."""
-        if not self.is_gone:
+        if self._is_frozen:
+            self._unread.append((self.answered, token, response))
+        elif not self.is_gone:
             self.member.receive(token, response, self._world.client_now)
             self._poll()
 
     def disconnected(self, connection: SimulatedConnection) -> None:
         """Note that a connection is gone, and its answer with it."""
+        if self._is_frozen:
+            self._unread.append((self.disconnected, connection))
+            return
         if self._connection is connection:
             self._connection = None
         if self._world.settings.shuns_broken:
@@ -160,7 +178,7 @@ class SimulatedMember:
             self._world.after(self._woken_at - now, self._wake, self._woken_at)
 
     def _wake(self, woken_at: int) -> None:
-        if self.is_gone or woken_at != self._woken_at:
+        if self.is_gone or woken_at != self._woken_at or self._is_frozen:
             return
         self._woken_at = -1
         self._poll()

@@ -7,7 +7,12 @@ import pytest
 from protocol.members.classic import ClassicMember, MemberConfig
 from protocol.members.client import BrokerNode, State
 from protocol.members.history import MemberHistoryKind
-from protocol.wire.embedded import decode_assignment, encode_assignment, encode_subscription
+from protocol.wire.embedded import (
+    decode_assignment,
+    decode_subscription,
+    encode_assignment,
+    encode_subscription,
+)
 from protocol.wire.errors import ErrorCode
 from protocol.wire.messages import (
     NO_THROTTLE,
@@ -297,6 +302,33 @@ def test_a_forgotten_member_joins_as_a_new_one_and_lets_its_partitions_go(lost_a
     assert talk.member.partitions == ()
     join = talk.says(JoinGroupRequest)
     assert (join.member_id, join.reason) == ("", "the coordinator does not know the member id")
+
+
+def told_topics(join):
+    return tuple(decode_subscription(join.protocols[0].metadata).topics)
+
+
+def test_a_member_that_changes_its_topics_joins_again_with_them():
+    it = Conversation().become_stable()
+    it.member.subscribe(("t", "u"))
+    join = it.says(JoinGroupRequest)
+    assert (told_topics(join), join.member_id) == (("t", "u"), "m1")
+
+
+def test_topics_that_change_during_a_rebalance_are_told_after_it():
+    it = Conversation()
+    it.find_coordinator()
+    assert told_topics(it.says(JoinGroupRequest)) == ("t",)
+    it.member.subscribe(("u",))
+    it.says_nothing()
+    it.hear(joined("m1", 1))
+    it.says(SyncGroupRequest)
+    it.hear(synced((("t", 0),)))
+    assert told_topics(it.says(JoinGroupRequest)) == ("u",)
+    it.hear(joined("m1", 2))
+    it.says(SyncGroupRequest)
+    it.hear(synced((("u", 0),)))
+    it.says_nothing()
 
 
 def test_a_member_of_an_old_generation_joins_again_under_its_member_id():

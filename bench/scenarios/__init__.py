@@ -1,0 +1,1 @@
+"""Scenarios: applications, deploys and faults as TOML files, run in virtual time."""

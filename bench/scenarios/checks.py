@@ -1,0 +1,138 @@
+"""Check what several settings of a scenario say together; one sentence for each mistake."""
+
+from __future__ import annotations
+
+from re import fullmatch
+from typing import TYPE_CHECKING, Final
+
+from bench.scenarios.behaviours import Churn, Duplicate, Flap
+from bench.scenarios.scenario import NAME, Protocol, WorkloadKind
+from failover.drills.checked import MISTAKES_MAX, DrillError
+from protocol.config import ConfigError, Configs
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from bench.scenarios.behaviours import Behaviour
+    from bench.scenarios.scenario import Group, Scenario
+
+MEMBERS_MAX: Final = 100_000
+EVERY_MS_MIN: Final = 1_000
+HAS_STATIC: Final = frozenset({Protocol.CLASSIC, Protocol.CONSUMER})
+CHANGES_TOPICS: Final = frozenset({Protocol.CLASSIC, Protocol.CONSUMER, Protocol.SHARE})
+
+Place = tuple[str | int, ...]
+Mistake = tuple[Place, str]
+
+
+def check(
+    scenario: Scenario, what: str, line_of: Callable[[Sequence[str | int]], int | None]
+) -> None:
+    """Raise DrillError with a sentence for each mistake, at most :data:`MISTAKES_MAX`."""
+    sentences = []
+    for place, sentence in _mistakes(scenario):
+        line = line_of(place)
+        at = what if line is None else f"{what}, line {line}"
+        sentences.append(f"{at}: {sentence}")
+        if len(sentences) == MISTAKES_MAX:
+            break
+    if sentences:
+        raise DrillError(" ".join(sentences))
+
+
+def _mistakes(scenario: Scenario) -> Iterator[Mistake]:
+    if not scenario.duration:
+        yield ("duration",), "duration is 0."
+    if sum(group.replicas for group in scenario.groups) > MEMBERS_MAX:
+        yield ("groups",), f"the groups have more than {MEMBERS_MAX} members together."
+    for name in scenario.topics:
+        if not fullmatch(NAME, name):
+            yield ("topics", name), f"a topic cannot be named {name!r}."
+    yield from _configs(scenario)
+    first: dict[str, int] = {}
+    for number, group in enumerate(scenario.groups):
+        place = ("groups", number)
+        if first.setdefault(group.name, number) != number:
+            yield (*place, "name"), f"there are two groups {group.name}."
+        yield from _group(scenario, group, place)
+    for number, fault in enumerate(scenario.faults):
+        place = ("faults", number)
+        if fault.at >= scenario.duration:
+            yield (*place, "at"), f"fault {number + 1} begins after the end of the scenario."
+        if fault.group is not None and fault.group not in first:
+            yield (*place, "group"), f"fault {number + 1}: there is no group {fault.group}."
+
+
+def _configs(scenario: Scenario) -> Iterator[Mistake]:
+    for name, value in scenario.configs.items():
+        try:
+            Configs({name: value})
+        except ConfigError as error:
+            yield ("configs", name), f"configs: {str(error).rstrip('.')}."
+
+
+def _group(scenario: Scenario, group: Group, place: Place) -> Iterator[Mistake]:
+    yield from _unknown_topics(scenario, group.topics, (*place, "topics"), f"group {group.name}")
+    if group.static and group.protocol not in HAS_STATIC:
+        yield (*place, "static"), f"members of {group.protocol} groups are not static here."
+    if group.workload is WorkloadKind.STATEFUL_SET and group.max_surge is not None:
+        yield (*place, "maxSurge"), f"group {group.name}: a StatefulSet has no maxSurge."
+    if group.max_surge is not None and group.max_unavailable is not None:
+        both = group.max_surge.number, group.max_unavailable.number
+        if both == (0, 0):
+            why = "maxSurge and maxUnavailable are both 0: no pod could be replaced."
+            yield (*place, "maxUnavailable"), f"group {group.name}: {why}"
+    yield from _timeouts(scenario, group, place)
+    for number, behaviour in enumerate(group.behaviours):
+        at = (*place, "behaviours", number)
+        about = f"group {group.name}, behaviour {number + 1}"
+        yield from _behaviour(scenario, group, behaviour, at, about)
+
+
+def _timeouts(scenario: Scenario, group: Group, place: Place) -> Iterator[Mistake]:
+    if group.protocol is not Protocol.CLASSIC:
+        for name in ("session_timeout_ms", "heartbeat_interval_ms"):
+            if getattr(group, name) is not None:
+                config = f"group.{group.protocol}.{name.replace('_', '.')}"
+                yield (
+                    (*place, name),
+                    f"group {group.name}: {name} is for classic members: set {config} in configs.",
+                )
+        return
+    if group.session_timeout_ms is None:
+        return
+    try:
+        configs = Configs(scenario.configs)
+    except ConfigError:
+        return  # told already
+    low = configs.integer("group.min.session.timeout.ms")
+    high = configs.integer("group.max.session.timeout.ms")
+    if not low <= group.session_timeout_ms <= high:
+        yield (
+            (*place, "session_timeout_ms"),
+            f"group {group.name}: session_timeout_ms is {group.session_timeout_ms}, and the"
+            f" coordinator takes {low} to {high}.",
+        )
+
+
+def _behaviour(
+    scenario: Scenario, group: Group, behaviour: Behaviour, place: Place, about: str
+) -> Iterator[Mistake]:
+    if behaviour.at >= scenario.duration:
+        yield (*place, "at"), f"{about} begins after the end of the scenario."
+    if isinstance(behaviour, Churn | Flap) and behaviour.every < EVERY_MS_MIN:
+        yield (*place, "every"), f"{about}: every is less than {EVERY_MS_MIN // 1000} s."
+    if isinstance(behaviour, Flap):
+        yield from _unknown_topics(scenario, behaviour.topics, (*place, "topics"), about)
+        if group.protocol not in CHANGES_TOPICS:
+            yield place, f"{about}: members of {group.protocol} groups cannot change their topics."
+    if isinstance(behaviour, Duplicate) and not group.static:
+        yield place, f"{about}: only a static member can have a duplicate: set static = true."
+
+
+def _unknown_topics(
+    scenario: Scenario, topics: Sequence[str], place: Place, about: str
+) -> Iterator[Mistake]:
+    for topic in topics:
+        if topic not in scenario.topics:
+            yield place, f"{about} reads the topic {topic}, which is not among the topics."

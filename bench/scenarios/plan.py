@@ -1,0 +1,280 @@
+"""Expand a scenario into a plan: what each life of each member does, and when.
+
+A plan is a pure function of the scenario: the same file gives the same plan, in real and in virtual
+time.
+"""
+
+from __future__ import annotations
+
+import random
+from dataclasses import dataclass
+from heapq import heappop, heappush
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
+
+from bench.scenarios.behaviours import (
+    ONE_POD,
+    Churn,
+    Crash,
+    Duplicate,
+    Flap,
+    Pause,
+    PollTimeout,
+    RollingDeploy,
+    Scale,
+)
+from bench.scenarios.pods import Fleet, Pod
+from failover.drills.checked import DrillError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from bench.scenarios.scenario import Group, Scenario
+    from bench.scenarios.values import Amount
+
+STEPS_MAX: Final = 2_000_000
+CLOSED: Final = "the consumer is being closed"
+"""The reason of Kafka's consumer when the application closes it (KIP-800)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Life:
+    """One life of a member: from a start of its process to its end.
+
+    ``name`` is that of its pod, and the instance id of a static member. ``number`` counts the lives
+    of all pods of the group.
+    """
+
+    group: str
+    name: str
+    number: int
+
+    def __str__(self) -> str:
+        return f"{self.name}#{self.number}"
+
+
+@dataclass(frozen=True, slots=True)
+class Start:
+    """The process starts, and its member joins."""
+
+
+@dataclass(frozen=True, slots=True)
+class Leave:
+    """The process closes its member, and ends."""
+
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Vanish:
+    """The process ends without a word."""
+
+
+@dataclass(frozen=True, slots=True)
+class Freeze:
+    """The process stands still."""
+
+
+@dataclass(frozen=True, slots=True)
+class Thaw:
+    """It goes on."""
+
+
+@dataclass(frozen=True, slots=True)
+class Subscribe:
+    """The member changes its subscription."""
+
+    topics: tuple[str, ...]
+
+
+MemberAction: TypeAlias = Start | Leave | Vanish | Freeze | Thaw | Subscribe
+
+
+@dataclass(frozen=True, slots=True)
+class PlanStep:
+    """One action of one life, ``due_ms`` after the start of the scenario."""
+
+    due_ms: int
+    life: Life
+    action: MemberAction
+
+
+@dataclass(frozen=True, slots=True)
+class ScenarioPlan:
+    """All steps in order. ``changed_ms`` is when the first change after the initial joins is due.
+
+    ``marks`` are what to tell people, and when.
+    """
+
+    steps: tuple[PlanStep, ...]
+    marks: tuple[tuple[int, str], ...]
+    changed_ms: int
+
+
+def expand(scenario: Scenario) -> ScenarioPlan:
+    """Return the plan of a scenario; raises DrillError when it is too long."""
+    return _Planner(scenario).run()
+
+
+class _Planner:
+    def __init__(self, scenario: Scenario) -> None:
+        self.scenario = scenario
+        self.now = 0
+        self._steps: list[PlanStep] = []
+        self._marks: list[tuple[int, str]] = []
+        self._due: list[tuple[int, int, Callable[..., None], tuple[Any, ...]]] = []
+        self._order = 0
+
+    def run(self) -> ScenarioPlan:
+        for group in self.scenario.groups:
+            application = _Application(self, group)
+            application.fleet.begin()
+            for number, behaviour in enumerate(group.behaviours):
+                rng = random.Random(f"{self.scenario.seed} {group.name} {number}")
+                self.after(behaviour.at, self._begin, application, behaviour, rng)
+        while self._due and self._due[0][0] < self.scenario.duration:
+            self.now, _, action, arguments = heappop(self._due)
+            action(*arguments)
+        changes = [mark for mark, _ in self._marks]
+        changes += [fault.at for fault in self.scenario.faults]
+        return ScenarioPlan(
+            steps=tuple(self._steps),
+            marks=tuple(self._marks),
+            changed_ms=min(changes, default=self.scenario.duration),
+        )
+
+    def _begin(self, application: _Application, behaviour: Any, rng: random.Random) -> None:
+        word = type(behaviour).__struct_config__.tag
+        self._marks.append((self.now, f"{application.group.name}: {word}"))
+        BEHAVIOURS[type(behaviour)](application, behaviour, rng)
+
+    def after(self, delay_ms: int, action: Callable[..., None], *arguments: Any) -> None:
+        self._order += 1
+        heappush(self._due, (self.now + delay_ms, self._order, action, arguments))
+
+    def step(self, life: Life, action: MemberAction) -> None:
+        if len(self._steps) == STEPS_MAX:
+            raise DrillError(f"The scenario has more than {STEPS_MAX} steps: shorten it.")
+        self._steps.append(PlanStep(self.now, life, action))
+
+
+class _Application:
+    """One group while its part of the plan is made: its pods and the lives of their members."""
+
+    def __init__(self, planner: _Planner, group: Group) -> None:
+        self.group = group
+        self._planner = planner
+        self._lives: dict[Pod, Life] = {}
+        self._frozen: set[Pod] = set()
+        self._number = 0
+        rng = random.Random(f"{planner.scenario.seed} {group.name}")
+        self.fleet = Fleet(group, rng, self, planner.after)
+
+    # --- what the processes of pods do
+
+    def started(self, pod: Pod) -> None:
+        self._lives[pod] = life = self._life(pod)
+        self._planner.step(life, Start())
+
+    def closed(self, pod: Pod) -> None:
+        self._end(pod, Vanish() if pod in self._frozen else Leave(CLOSED))
+
+    def killed(self, pod: Pod) -> None:
+        self._end(pod, Vanish())
+
+    def _end(self, pod: Pod, action: MemberAction) -> None:
+        self._frozen.discard(pod)
+        if pod in self._lives:
+            self._planner.step(self._lives.pop(pod), action)
+
+    def _life(self, pod: Pod) -> Life:
+        self._number += 1
+        return Life(self.group.name, pod.name, self._number)
+
+    def _some(self, pods: Amount, rng: random.Random) -> list[Pod]:
+        """Draw pods with a member."""
+        there = [pod for pod in self.fleet.running() if pod in self._lives]
+        count = min(pods.of(len(there), rounds_up=True), len(there))
+        return rng.sample(there, count)
+
+    # --- behaviours
+
+    def rolling_deploy(self, _told: RollingDeploy, _rng: random.Random) -> None:
+        self.fleet.deploy()
+
+    def scale(self, told: Scale, _rng: random.Random) -> None:
+        self.fleet.scale(told.replicas)
+
+    def crash(self, told: Crash, rng: random.Random) -> None:
+        for pod in self._some(told.pods, rng):
+            self.fleet.crash(pod, told.away)
+
+    def churn(self, told: Churn, rng: random.Random) -> None:
+        for pod in self._some(ONE_POD, rng):
+            self.fleet.evict(pod)
+        self._again(told, self.churn, rng)
+
+    def flap(self, told: Flap, rng: random.Random) -> None:
+        pods = self._some(told.pods, rng)
+        self._flap(told, pods, self.group.topics, told.topics)
+
+    def _flap(
+        self, told: Flap, pods: list[Pod], usual: tuple[str, ...], others: tuple[str, ...]
+    ) -> None:
+        is_over = told.until is not None and self._planner.now >= told.until
+        action = Subscribe(self.group.topics if is_over else others)
+        for pod in pods:
+            if pod in self._lives and pod not in self._frozen:
+                self._planner.step(self._lives[pod], action)
+        if not is_over:
+            self._planner.after(told.every, self._flap, told, pods, others, usual)
+
+    def duplicate(self, told: Duplicate, rng: random.Random) -> None:
+        for pod in self._some(told.pods, rng):
+            zombie = self._life(pod)
+            self._planner.step(zombie, Start())
+            self._planner.after(told.lasts, self._planner.step, zombie, Vanish())
+
+    def poll_timeout(self, told: PollTimeout, rng: random.Random) -> None:
+        for pod in self._some(told.pods, rng):
+            if pod not in self._frozen:
+                self._end(pod, Leave(told.reason))
+                self._planner.after(told.away, self._polls_again, pod, pod.start)
+
+    def _polls_again(self, pod: Pod, start: int) -> None:
+        if pod.runs and pod.start == start and pod not in self._lives:
+            self.started(pod)
+
+    def pause(self, told: Pause, rng: random.Random) -> None:
+        for pod in self._some(told.pods, rng):
+            if pod not in self._frozen:
+                self._frozen.add(pod)
+                self._planner.step(self._lives[pod], Freeze())
+                self._planner.after(told.lasts, self._thaw_life, pod, self._lives[pod])
+
+    def _thaw_life(self, pod: Pod, life: Life) -> None:
+        if self._lives.get(pod) is life:
+            self._thaw(pod)
+
+    def _thaw(self, pod: Pod) -> None:
+        if pod in self._frozen:
+            self._frozen.discard(pod)
+            self._planner.step(self._lives[pod], Thaw())
+
+    def _again(
+        self, told: Churn, action: Callable[[Any, random.Random], None], rng: random.Random
+    ) -> None:
+        if told.until is None or self._planner.now + told.every < told.until:
+            self._planner.after(told.every, action, told, rng)
+
+
+BEHAVIOURS: Final[Mapping[type, Callable[[Any, Any, random.Random], None]]] = {
+    RollingDeploy: _Application.rolling_deploy,
+    Scale: _Application.scale,
+    Crash: _Application.crash,
+    Churn: _Application.churn,
+    Flap: _Application.flap,
+    Duplicate: _Application.duplicate,
+    PollTimeout: _Application.poll_timeout,
+    Pause: _Application.pause,
+}
+"""What each behaviour does to the pods of an application."""

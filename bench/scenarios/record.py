@@ -1,0 +1,246 @@
+"""What a run of a scenario recorded, and what it cost each group. Pure; times in milliseconds."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Final
+
+from failover.drills.verdict import DrillRecord, lost_commits, owned_twice
+from protocol.members import promises
+from protocol.members.history import MemberHistoryKind
+from protocol.members.promises import Assigned
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+
+    from bench.scenarios.plan import Life
+    from failover.drills.verdict import MemberTimeline
+    from protocol.wire.embedded import TopicPartition
+
+STOPS: Final = frozenset(
+    {
+        MemberHistoryKind.REBALANCING, MemberHistoryKind.LOST, MemberHistoryKind.JOINED,
+    }
+)  # fmt: skip
+"""After these a member processes nothing until its next assignment."""
+ENDS: Final = frozenset({MemberHistoryKind.LEFT, MemberHistoryKind.FAILED})
+
+
+@dataclass(frozen=True, slots=True)
+class LifeRecord:
+    """One life: when it started, when the plan ended it (None: it lives on), and its history."""
+
+    life: Life
+    started_ms: int
+    ended_ms: int | None
+    timeline: MemberTimeline
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScenarioRecord:
+    """What the members lived through, on their clock.
+
+    Costs count from ``changed_ms`` to ``ended_ms``. ``committed`` as in :class:`DrillRecord`.
+    ``partitions`` are all that each group's members subscribe to. ``late`` steps were carried out
+    more than :data:`bench.scenarios.real.LATE_MS` after they were due.
+    """
+
+    lives: Sequence[LifeRecord]
+    changed_ms: int
+    ended_ms: int
+    committed: Mapping[tuple[str, str, int], int]
+    partitions: Mapping[str, Sequence[TopicPartition]]
+    late: int = 0
+
+    def of_group(self, name: str) -> list[LifeRecord]:
+        """Return the lives of a group's members."""
+        return [each for each in self.lives if each.life.group == name]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GroupCosts:
+    """What the changes cost one group.
+
+    ``unavailable_member_ms``: the time, summed over the members, for which a running member had no
+    assignment, as it was joining or in a rebalance. ``unowned_ms``: the longest time for which a
+    partition had no owner. ``failed``: members that an error ended, such as FENCED_INSTANCE_ID.
+    """
+
+    members: int
+    generation: int
+    rebalances: int
+    unavailable_member_ms: int
+    moved: int
+    unowned_ms: int
+    failed: int
+
+
+def costs(record: ScenarioRecord, group: str) -> GroupCosts:
+    """Return what the changes cost a group."""
+    lives = record.of_group(group)
+    assignments = [
+        Assigned(event.time_ms, event.generation, each.life.name, event.partitions)
+        for each in lives
+        for event in each.timeline.events
+        if event.kind is MemberHistoryKind.ASSIGNED
+    ]
+    owners = _owners(record, lives)
+    return GroupCosts(
+        members=sum(each.timeline.seen_ms is not None for each in lives),
+        generation=max((each.generation for each in assignments), default=0),
+        rebalances=promises.rebalances(assignments, record.changed_ms),
+        unavailable_member_ms=sum(_unavailable_ms(record, each) for each in lives),
+        moved=sum(_moves(owned, record.changed_ms) for owned in owners.values()),
+        unowned_ms=max(
+            (_unowned_ms(owners.get(each, []), record) for each in record.partitions[group]),
+            default=0,
+        ),
+        failed=sum(
+            event.kind is MemberHistoryKind.FAILED
+            for each in lives
+            for event in each.timeline.events
+        ),
+    )
+
+
+def _unavailable_ms(record: ScenarioRecord, each: LifeRecord) -> int:
+    """Return for how long a life had no assignment after the first change."""
+    total, since = 0, each.started_ms
+
+    def lasts(until: int) -> int:
+        return max(0, min(until, record.ended_ms) - max(since, record.changed_ms))
+
+    is_available = False
+    for event in each.timeline.events:
+        if event.kind is MemberHistoryKind.ASSIGNED and not is_available:
+            total += lasts(event.time_ms)
+            is_available = True
+        elif event.kind in STOPS and is_available:
+            is_available, since = False, event.time_ms
+        elif event.kind in ENDS:
+            return total if is_available else total + lasts(event.time_ms)
+    if is_available:
+        return total
+    return total + lasts(record.ended_ms if each.ended_ms is None else each.ended_ms)
+
+
+@dataclass(frozen=True, slots=True)
+class _Owned:
+    """A stretch of time in which a member owned a partition."""
+
+    began_ms: int
+    ended_ms: int
+    name: str
+
+
+def _owners(
+    record: ScenarioRecord, lives: Sequence[LifeRecord]
+) -> dict[TopicPartition, list[_Owned]]:
+    """Return who owned each partition when, in order of time."""
+    found: dict[TopicPartition, list[_Owned]] = defaultdict(list)
+    for each in lives:
+        for partition, began_ms, ended_ms in _stretches(record, each):
+            found[partition].append(_Owned(began_ms, ended_ms, each.life.name))
+    for owned in found.values():
+        owned.sort(key=lambda stretch: (stretch.began_ms, stretch.ended_ms))
+    return found
+
+
+def _stretches(
+    record: ScenarioRecord, each: LifeRecord
+) -> Iterator[tuple[TopicPartition, int, int]]:
+    held: dict[TopicPartition, int] = {}
+    for event in each.timeline.events:
+        if event.kind is MemberHistoryKind.ASSIGNED:
+            now = event.partitions
+        elif event.kind in STOPS or event.kind in ENDS:
+            now = ()
+        else:
+            continue
+        for partition in [partition for partition in held if partition not in now]:
+            yield partition, held.pop(partition), event.time_ms
+        for partition in now:
+            held.setdefault(partition, event.time_ms)
+    end = record.ended_ms if each.ended_ms is None else each.ended_ms
+    for partition, began_ms in held.items():
+        yield partition, began_ms, max(began_ms, end)
+
+
+def _moves(owned: Sequence[_Owned], since_ms: int) -> int:
+    """Count how often the partition came to another owner than the one before."""
+    count, before = 0, None
+    for stretch in owned:
+        if before is not None and stretch.name != before and stretch.began_ms >= since_ms:
+            count += 1
+        before = stretch.name
+    return count
+
+
+def _unowned_ms(owned: Sequence[_Owned], record: ScenarioRecord) -> int:
+    """Return the longest time after the first change for which nobody owned the partition."""
+    longest, free_since = 0, record.changed_ms
+    for stretch in owned:
+        longest = max(longest, min(stretch.began_ms, record.ended_ms) - free_since)
+        free_since = max(free_since, stretch.ended_ms)
+    return max(longest, record.ended_ms - free_since)
+
+
+# --- what must never happen
+
+
+def _owned_twice(record: ScenarioRecord) -> list[str]:
+    return owned_twice(_as_drill(record))
+
+
+def _lost_commits(record: ScenarioRecord) -> list[str]:
+    return lost_commits(_as_drill(record))
+
+
+def _backward(record: ScenarioRecord) -> list[str]:
+    """Find lives that were told an older generation after a newer one."""
+    found = []
+    for each in record.lives:
+        told = [
+            event.generation
+            for event in each.timeline.events
+            if event.kind in (MemberHistoryKind.JOINED, MemberHistoryKind.ASSIGNED)
+        ]
+        found += [
+            f"{each.life} of {each.life.group} was in generation {before} and then in {after}"
+            for before, after in promises.backward(told)
+        ]
+    return found
+
+
+def _unassigned(record: ScenarioRecord) -> list[str]:
+    """Find partitions that nobody holds in the end, though their group has members."""
+    found = []
+    for group, partitions in record.partitions.items():
+        lives = [each for each in record.of_group(group) if each.timeline.seen_ms is not None]
+        held = {partition for each in lives for partition in each.timeline.holds}
+        free = [partition for partition in partitions if partition not in held]
+        if lives and free:
+            topic, index = free[0]
+            found.append(
+                f"{len(free)} partitions of {group} have no owner, such as {topic}-{index}"
+            )
+    return found
+
+
+def _as_drill(record: ScenarioRecord) -> DrillRecord:
+    return DrillRecord(
+        stories=[replace(each.timeline, name=each.life.name) for each in record.lives],
+        committed=record.committed,
+        fault_ms=record.changed_ms,
+        replicated_ms=None,
+    )
+
+
+CHECKS: Final[Mapping[str, Callable[[ScenarioRecord], list[str]]]] = {
+    "partitions with two owners": _owned_twice,
+    "lost commits": _lost_commits,
+    "generations gone backward": _backward,
+    "partitions without an owner in the end": _unassigned,
+}
+"""What must never happen; each check returns sentences."""

@@ -1,0 +1,148 @@
+"""The format of scenario files (``docs/scenarios.md``).
+
+What Kubernetes names has its spelling (``maxSurge``), and so have Kafka's settings
+(``session_timeout_ms``). :mod:`bench.scenarios.checks` checks what several settings say together.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import TYPE_CHECKING, Annotated, Final
+
+from msgspec import Meta, Struct, field
+
+from bench.scenarios.behaviours import Behaviour
+from bench.scenarios.faults import Fault
+from bench.scenarios.values import Amount, Duration
+
+if TYPE_CHECKING:
+    from protocol.wire.embedded import TopicPartition
+
+Text = Annotated[str, Meta(min_length=1, max_length=1_000)]
+NAME: Final = r"^[a-zA-Z0-9._-]{1,100}$"
+Name = Annotated[str, Meta(pattern=NAME)]
+Partitions = Annotated[int, Meta(ge=1, le=10_000)]
+Replicas = Annotated[int, Meta(ge=1, le=100_000)]
+Milliseconds = Annotated[int, Meta(ge=1, le=86_400_000)]
+Seconds = Annotated[int, Meta(ge=0, le=86_400)]
+Limit = Annotated[float, Meta(ge=0)]
+
+
+class Protocol(StrEnum):
+    """The protocol of a group's members; classic ones use the range assignor."""
+
+    CLASSIC = "classic"
+    CONSUMER = "consumer"
+    SHARE = "share"
+    STREAMS = "streams"
+
+
+class WorkloadKind(StrEnum):
+    """What manages the pods: a Deployment gives each a new name, a StatefulSet keeps the names."""
+
+    DEPLOYMENT = "Deployment"
+    STATEFUL_SET = "StatefulSet"
+
+
+class ScenarioTopic(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A topic that groups read."""
+
+    partitions: Partitions
+
+
+class GroupLimits(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What the scenario may cost a group; what is not given is reported, but not judged."""
+
+    rebalances_max: Annotated[int, Meta(ge=0)] | None = None
+    unavailable_member_seconds_max: Limit | None = None
+    unowned_seconds_max: Limit | None = None
+
+
+NO_LIMITS: Final = GroupLimits()
+
+
+class Group(
+    Struct, frozen=True, kw_only=True, forbid_unknown_fields=True,
+    rename={
+        "max_surge": "maxSurge",
+        "max_unavailable": "maxUnavailable",
+        "min_ready_seconds": "minReadySeconds",
+        "termination_grace_seconds": "terminationGracePeriodSeconds",
+    },
+):  # fmt: skip
+    """A group: one application, whose pods have one member each."""
+
+    name: Name
+    topics: Annotated[tuple[Name, ...], Meta(min_length=1, max_length=100)]
+    protocol: Protocol = Protocol.CLASSIC
+    static: bool = False
+    """Whether each member's instance id is the name of its pod."""
+    workload: WorkloadKind = WorkloadKind.DEPLOYMENT
+    replicas: Replicas = 3
+    max_surge: Amount | None = None
+    """How many pods there may be beyond ``replicas`` in a rolling deploy; usually 25%."""
+    max_unavailable: Amount | None = None
+    """How many pods may be unavailable in a rolling deploy; usually 25%, of a StatefulSet 1."""
+    min_ready_seconds: Seconds = 0
+    """How long a pod must run before it counts as available."""
+    termination_grace_seconds: Seconds = 30
+    """A pod that needs longer to stop is killed."""
+    start_time: Duration = Duration(5_000)
+    """From the creation of a pod to its first request to the coordinator."""
+    stop_time: Duration = Duration(1_000)
+    """From the signal to stop to the moment when the member leaves."""
+    session_timeout_ms: Milliseconds | None = None
+    """Of classic members only: the others' is a config of the coordinator."""
+    heartbeat_interval_ms: Milliseconds | None = None
+    """Of classic members only."""
+    rebalance_timeout_ms: Milliseconds = 300_000
+    """Kafka's clients use ``max.poll.interval.ms`` for it."""
+    behaviours: Annotated[tuple[Behaviour, ...], Meta(max_length=1_000)] = ()
+    expect: GroupLimits = NO_LIMITS
+
+    def surge(self, replicas: int) -> int:
+        """Return how many of so many pods there may be in addition."""
+        if self.workload is WorkloadKind.STATEFUL_SET:
+            return 0
+        return (self.max_surge or QUARTER).of(replicas, rounds_up=True)
+
+    def unavailable(self, replicas: int) -> int:
+        """Return how many of so many pods may be unavailable: at least one without a surge."""
+        usual = ONE if self.workload is WorkloadKind.STATEFUL_SET else QUARTER
+        number = (self.max_unavailable or usual).of(replicas, rounds_up=False)
+        return number if self.surge(replicas) else max(number, 1)
+
+
+QUARTER: Final = Amount(25, is_percent=True)
+ONE: Final = Amount(1)
+
+
+class Scenario(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Applications, what happens to them, and for how long."""
+
+    name: str
+    about: Text
+    duration: Duration
+    topics: Annotated[dict[str, ScenarioTopic], Meta(min_length=1, max_length=1_000)]
+    groups: Annotated[tuple[Group, ...], Meta(min_length=1, max_length=1_000)]
+    faults: Annotated[tuple[Fault, ...], Meta(max_length=1_000)] = ()
+    configs: dict[str, str] = field(default_factory=dict)
+    """Configs of the brokers, under Kafka's names."""
+    commit_interval_ms: Milliseconds = 5_000
+    seed: Annotated[int, Meta(ge=0, le=2**31)] = 0
+    """What chance decides (pods that crash, names): the same seed, the same plan."""
+
+    def partitions_of(self) -> dict[str, int]:
+        """Return how many partitions each topic has."""
+        return {name: topic.partitions for name, topic in self.topics.items()}
+
+    def partitions_by_group(self) -> dict[str, list[TopicPartition]]:
+        """Return the partitions that the members of each group subscribe to."""
+        return {
+            group.name: [
+                (topic, index)
+                for topic in dict.fromkeys(group.topics)
+                for index in range(self.topics[topic].partitions)
+            ]
+            for group in self.groups
+        }

@@ -1,0 +1,275 @@
+"""Run a scenario in virtual time, on the simulator's cluster: an hour takes seconds.
+
+Coordinators, replicas and members are those of a real run; only the network, the disks and time are
+simulated. The simulator's checkers watch every answer, too.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Final
+
+from bench.scenarios.faults import CutCoordinator, FreezeCoordinator, KillCoordinator
+from bench.scenarios.members import HEARTBEAT_INTERVAL_MS, SESSION_TIMEOUT_MS, settings_of
+from bench.scenarios.plan import Freeze, Leave, Life, Start, Subscribe, Thaw, Vanish
+from bench.scenarios.record import LifeRecord, ScenarioRecord
+from bench.scenarios.scenario import Protocol
+from failover.drills.checked import DrillError
+from failover.drills.verdict import MemberTimeline
+from failover.routing import partition_for
+from failover.simulation.clients.members import MemberSpec, SimulatedMember
+from failover.simulation.cluster import SimulatedCluster
+from failover.simulation.event_log import Violation
+from failover.simulation.kinds import CONSUMER, SHARE, STREAMS
+from failover.simulation.one_seed import small_logs
+from failover.simulation.settings import CALM
+from failover.simulation.world import World
+from protocol.members.kinds import kind_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from bench.scenarios.plan import MemberAction, ScenarioPlan
+    from bench.scenarios.scenario import Scenario
+    from failover.simulation.settings import Settings
+
+FORM_MS: Final = 120_000
+SETTLE_MS: Final = 120_000
+"""How long the groups may take to be whole after the scenario."""
+POLL_MS: Final = 500
+RESTART_MS: Final = 1_500
+READ_MS: Final = 50
+READS_MAX: Final = 100
+
+PREFIXES: Final[Mapping[Protocol, str]] = {
+    Protocol.CLASSIC: "",
+    Protocol.CONSUMER: CONSUMER,
+    Protocol.SHARE: SHARE,
+    Protocol.STREAMS: STREAMS,
+}
+"""What the simulator's checkers know the type of a group by."""
+
+
+def run(scenario: Scenario, plan: ScenarioPlan, say: Callable[[int, str], None]) -> ScenarioRecord:
+    """Run a scenario's plan; ``say`` is told what happens, and how long after the start.
+
+    Raises DrillError if it cannot be completed.
+    """
+    try:
+        with small_logs():
+            return _Play(scenario, plan, say).run()
+    except Violation as found:
+        raise DrillError(f"{found.subject}: {found.text}.") from None
+
+
+def _settings(scenario: Scenario) -> Settings:
+    """Return a cluster of three nodes, or of one if nothing happens to it; chance does nothing."""
+    sessions = [group.session_timeout_ms or SESSION_TIMEOUT_MS for group in scenario.groups]
+    nodes = 3 if scenario.faults else 1
+    return replace(
+        CALM,
+        nodes=nodes,
+        replication=nodes,
+        members=0,
+        groups=1,
+        partitions=1,
+        commit_interval_ms=scenario.commit_interval_ms,
+        heartbeat_interval_ms=HEARTBEAT_INTERVAL_MS,
+        session_timeout_ms=min(sessions),
+        rebalance_timeout_ms=min(group.rebalance_timeout_ms for group in scenario.groups),
+        replica_heartbeat_ms=50,
+        replica_lease_ms=150,
+        replica_election_ms=1_000,
+        shuns_broken=True,
+        configs={"group.initial.rebalance.delay.ms": "3000", **scenario.configs},
+    )
+
+
+class _Play:
+    """One run of one scenario."""
+
+    def __init__(
+        self, scenario: Scenario, plan: ScenarioPlan, say: Callable[[int, str], None]
+    ) -> None:
+        self._scenario = scenario
+        self._plan = plan
+        self._say = say
+        self._groups = {group.name: group for group in scenario.groups}
+        self._ids = {name: PREFIXES[group.protocol] + name for name, group in self._groups.items()}
+        self._world = World(scenario.seed, _settings(scenario))
+        self._cluster = SimulatedCluster(self._world, [])
+        self._clients = self._cluster.clients
+        self._clients.partitions_of.update(scenario.partitions_of())
+        self._lives: dict[Life, SimulatedMember] = {}
+        self._started: dict[Life, int] = {}
+        self._ended: dict[Life, int] = {}
+
+    def run(self) -> ScenarioRecord:
+        world, scenario = self._world, self._scenario
+        self._cluster.form()
+        self._wait(self._cluster.unconverged, FORM_MS, "ready for the members")
+        self._clients.drivers = []
+        self._learn_topics()
+        for step in self._plan.steps:
+            world.after(step.due_ms, self._act, step.life, step.action)
+        for due_ms, text in self._plan.marks:
+            world.after(due_ms, self._say, due_ms, text)
+        for fault in scenario.faults:
+            world.after(fault.at, self._fault, fault)
+        began_ms = world.client_now
+        world.run(world.now + scenario.duration)
+        ended_ms = world.client_now
+        self._settle()
+        return ScenarioRecord(
+            lives=[self._record(life) for life in self._lives],
+            changed_ms=began_ms + self._plan.changed_ms,
+            ended_ms=ended_ms,
+            committed=self._committed(),
+            partitions=scenario.partitions_by_group(),
+        )
+
+    # --- steps
+
+    def _act(self, life: Life, action: MemberAction) -> None:
+        MEMBER_ACTIONS[type(action)](self, life, action)
+
+    def start(self, life: Life, _action: Start) -> None:
+        group = self._groups[life.group]
+        spec = MemberSpec(settings_of(group, life, self._ids[life.group]))
+        self._started[life] = self._world.client_now
+        self._lives[life] = self._clients.another(spec, str(life))
+
+    def leave(self, life: Life, action: Leave) -> None:
+        self._ended[life] = self._world.client_now
+        self._lives[life].leave(action.reason)
+
+    def kill(self, life: Life, _action: Vanish) -> None:
+        self._ended[life] = self._world.client_now
+        self._lives[life].vanish()
+
+    def freeze(self, life: Life, _action: Freeze) -> None:
+        self._lives[life].freeze()
+
+    def thaw(self, life: Life, _action: Thaw) -> None:
+        self._lives[life].thaw()
+
+    def subscribe(self, life: Life, action: Subscribe) -> None:
+        self._lives[life].subscribe(action.topics)
+
+    # --- faults
+
+    def _fault(self, fault: Any) -> None:
+        group_id = self._ids[fault.group or self._scenario.groups[0].name]
+        number = partition_for(group_id, self._world.settings.partitions)
+        leading = [each.node_id for each in self._cluster.processes if each.leads(number)]
+        word = type(fault).__struct_config__.tag
+        if leading:
+            self._say(fault.at, f"{word} node {leading[0]}")
+            FAULTS[type(fault)](self, leading[0], fault)
+        else:
+            self._say(fault.at, f"{word}: nobody leads now")
+
+    def kill_coordinator(self, node_id: int, _fault: KillCoordinator) -> None:
+        process = self._cluster.processes[node_id]
+        process.kill(process.log.unsynced, 1)
+        self._world.after(RESTART_MS, self._cluster.start, node_id)
+
+    def freeze_coordinator(self, node_id: int, fault: FreezeCoordinator) -> None:
+        process = self._cluster.processes[node_id]
+        process.pause(0)
+        self._world.after(fault.lasts, process.thaw, process.life)
+
+    def cut_coordinator(self, node_id: int, fault: CutCoordinator) -> None:
+        others = [p.node_id for p in self._cluster.processes if p.node_id != node_id]
+        cuts = [(node_id, other) for other in others]
+        cuts += [(other, node_id) for other in others]
+        self._cluster.network.sever(cuts)
+        self._world.after(fault.lasts, self._cluster.network.mend, cuts)
+
+    # --- state
+
+    def _learn_topics(self) -> None:
+        """Tell the members the names of topic ids, which real clients ask for."""
+        host = next(each.host for each in self._cluster.processes if each.host is not None)
+        topics = host.view.catalog.topics
+        for name in self._scenario.topics:
+            topic = topics.by_name(name)
+            assert topic is not None
+            self._clients.topic_names[topic.topic_id] = name
+
+    def _wait(self, unconverged: Callable[[], str], within_ms: int, what: str) -> None:
+        deadline = self._world.now + within_ms
+        while why := unconverged():
+            if self._world.now >= deadline:
+                raise DrillError(f"Not {what} after {within_ms} ms: {why}.")
+            self._world.run(self._world.now + POLL_MS)
+
+    def _settle(self) -> None:
+        """Let the groups finish their rebalances; the verdict says what they never finish."""
+        deadline = self._world.now + SETTLE_MS
+        while self._world.now < deadline and self._unowned():
+            self._world.run(self._world.now + POLL_MS)
+
+    def _unowned(self) -> bool:
+        for name, partitions in self._scenario.partitions_by_group().items():
+            alive = [d for life, d in self._lives.items() if life.group == name and not d.is_gone]
+            held = {partition for driver in alive for partition in driver.member.partitions}
+            if alive and not held >= set(partitions):
+                return True
+        return False
+
+    def _record(self, life: Life) -> LifeRecord:
+        driver = self._lives[life]
+        is_here = life not in self._ended and not driver.is_gone
+        return LifeRecord(
+            life=life,
+            started_ms=self._started[life],
+            ended_ms=self._ended.get(life),
+            timeline=MemberTimeline(
+                group_id=life.group,
+                name=life.name,
+                is_static=driver.member.config.instance_id is not None,
+                is_exclusive=kind_of(driver.member.config).is_exclusive,
+                events=driver.member.history,
+                seen_ms=self._world.client_now if is_here else None,
+                holds=driver.member.partitions if is_here else (),
+            ),
+        )
+
+    def _committed(self) -> dict[tuple[str, str, int], int]:
+        self._clients.commits = False
+        self._world.run(self._world.now + POLL_MS * 10)
+        names = {
+            self._ids[name]: name
+            for name, group in self._groups.items()
+            if group.protocol is not Protocol.SHARE
+        }
+        administrator = self._cluster.administrator
+        administrator.unread = set(names)
+        for _ in range(READS_MAX):
+            administrator.read_all()
+            self._world.run(self._world.now + READ_MS)
+            if not administrator.unread:
+                return {
+                    (names[group_id], topic, index): offset
+                    for (group_id, topic, index), offset in administrator.offsets.items()
+                }
+        raise DrillError("The committed offsets cannot be read.")
+
+
+MEMBER_ACTIONS: Final[Mapping[type, Callable[[Any, Life, Any], None]]] = {
+    Start: _Play.start,
+    Leave: _Play.leave,
+    Vanish: _Play.kill,
+    Freeze: _Play.freeze,
+    Thaw: _Play.thaw,
+    Subscribe: _Play.subscribe,
+}
+"""How the simulator carries out each step of a plan."""
+
+FAULTS: Final[Mapping[type, Callable[[Any, int, Any], None]]] = {
+    KillCoordinator: _Play.kill_coordinator,
+    FreezeCoordinator: _Play.freeze_coordinator,
+    CutCoordinator: _Play.cut_coordinator,
+}
+"""How the simulator carries out each fault."""

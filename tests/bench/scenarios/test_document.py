@@ -1,0 +1,99 @@
+"""docs/scenarios.md has every setting of the format, with its default."""
+
+import re
+from itertools import takewhile
+from pathlib import Path
+from typing import get_args
+
+import pytest
+from msgspec import NODEFAULT, Struct, UnsetType
+from msgspec.structs import fields
+
+from bench.scenarios.behaviours import Behaviour
+from bench.scenarios.faults import Fault
+from bench.scenarios.files import parse
+from bench.scenarios.members import HEARTBEAT_INTERVAL_MS, SESSION_TIMEOUT_MS
+from bench.scenarios.scenario import Group, GroupLimits, Scenario, ScenarioTopic
+from bench.scenarios.values import Duration
+from bench.scenarios.verdict import COLUMNS
+
+PAGE = (Path(__file__).parents[3] / "docs" / "scenarios.md").read_text()
+
+SAID_IN_WORDS = {
+    "maxSurge": "25%",
+    "maxUnavailable": "25%, of a StatefulSet 1",
+    "session_timeout_ms": str(SESSION_TIMEOUT_MS),
+    "heartbeat_interval_ms": str(HEARTBEAT_INTERVAL_MS),
+    "until": "the end",
+    "group": "the first one",
+    "expect": "no limits",
+}
+"""Defaults that depend on other settings."""
+
+
+def section(title: str) -> list[list[str]]:
+    """Return the rows of the first table below a title."""
+    lines = PAGE.split(f"{title}\n", 1)[1].splitlines()
+    start = next(number for number, line in enumerate(lines) if line.startswith("| "))
+    table = takewhile(lambda line: line.startswith("|"), lines[start:])
+    return [[cell.strip() for cell in line.strip("|").split("|")] for line in table][2:]
+
+
+def shown(field) -> str:
+    """Return a default as the page writes it."""
+    default = field.default if field.default_factory is NODEFAULT else field.default_factory()
+    if default is NODEFAULT or isinstance(default, UnsetType):
+        return ""
+    if field.encode_name in SAID_IN_WORDS:
+        return SAID_IN_WORDS[field.encode_name]
+    if isinstance(default, Duration):
+        return f"{default // 1000}s"
+    if isinstance(default, bool):
+        return str(default).lower()
+    if default is None:
+        return "no limit"
+    return str(default) if default or default == 0 else "none"
+
+
+def settings_of(kind: type[Struct]) -> list[list[str]]:
+    return [[f"`{each.encode_name}`", shown(each)] for each in fields(kind)]
+
+
+@pytest.mark.parametrize(
+    ("title", "kind"),
+    [
+        ("## The file", Scenario),
+        ("### A topic", ScenarioTopic),
+        ("### A group", Group),
+        ("### What a group may cost", GroupLimits),
+    ],
+)
+def test_a_table_has_every_setting_and_its_default(title: str, kind: type[Struct]) -> None:
+    told = sorted(row[:2] for row in section(title))
+    assert told == sorted(row for row in settings_of(kind) if row[0] != "`name`" or kind is Group)
+
+
+@pytest.mark.parametrize(
+    ("title", "kinds"), [("### Behaviours", get_args(Behaviour)), ("### Faults", get_args(Fault))]
+)
+def test_a_table_has_everything_that_can_happen(title: str, kinds: tuple[type[Struct]]) -> None:
+    told: dict[str, list[list[str]]] = {}
+    for do, setting, default, _ in section(title):
+        if do:
+            name = do.strip("`")
+            told[name] = []
+        if setting:
+            told[name].append([setting, default])
+    for kind in kinds:
+        listed = sorted(told.pop(kind.__struct_config__.tag))
+        assert listed == sorted(row for row in settings_of(kind) if row[0] != "`at`")
+    assert told == {}
+
+
+def test_the_example_is_a_scenario() -> None:
+    (text,) = re.findall(r"^```toml\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
+    assert parse("example", text).groups[0].replicas == 12
+
+
+def test_the_columns_of_the_verdict_are_explained() -> None:
+    assert [row[0] for row in section("## What the table says")] == list(COLUMNS)

@@ -1,0 +1,176 @@
+"""Scenario files: what they may say, and what is said about their mistakes."""
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from bench.scenarios.files import found, names, parse
+from bench.scenarios.lines import line_of
+from bench.scenarios.scenario import Protocol, WorkloadKind
+from bench.scenarios.values import DURATION_MS_MAX, Amount, Duration
+from failover.drills.checked import DrillError
+from tests.effort import examples
+
+GOOD = """\
+about = "x"
+duration = "5m"
+
+[topics.orders]
+partitions = 6
+
+[[groups]]
+name = "a"
+topics = ["orders"]
+"""
+DEPLOY = '[[groups.behaviours]]\ndo = "rolling-deploy"\nat = "1m"\n'
+
+
+def test_the_scenarios_that_come_with_the_program_are_all_well_formed() -> None:
+    assert set(names()) == {"bad-application", "leader-loss-in-deploy", "rolling-deploy"}
+    for name in names():
+        assert found(name).name == name
+
+
+def test_what_is_not_said_has_its_usual_value() -> None:
+    (group,) = parse("s", GOOD).groups
+    assert (group.protocol, group.workload) == (Protocol.CLASSIC, WorkloadKind.DEPLOYMENT)
+    assert (group.replicas, group.static, group.behaviours) == (3, False, ())
+
+
+def group_with(*lines: str) -> str:
+    return GOOD + "\n".join(lines) + "\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        ("about = 1 2", "Scenario s is no TOML: Expected newline or end of document after a"),
+        (f'name = "t"\n{GOOD}', "Scenario s: omit `name`: the name of the file is the scenario's."),
+        (f"extra = 1\n{GOOD}", "Scenario s, line 1: the file has no setting 'extra'."),
+        (GOOD.replace('"5m"', '"soon"'), "line 2: duration is 'soon': expected a duration such as"),
+        (GOOD.replace('"5m"', "5"), "line 2: duration is 5: expected a duration such as '90s'"),
+        (GOOD.replace('"5m"', '"25h"'), "line 2: duration is '25h': expected at most 24h."),
+        (GOOD.replace('"5m"', '"0s"'), "line 2: duration is 0."),
+        (GOOD.replace("= 6", "= 0"), "line 5: topics: orders: partitions is 0: expected a whole"),
+        (GOOD.replace('name = "a"\n', ""), "line 7: group 1 lacks 'name'."),
+        (GOOD.replace('"a"', '"a b"'), "line 8: group 1: name is 'a b': expected text matching"),
+        (GOOD.replace('["orders"]', '["order"]'), "line 9: group a reads the topic order, which"),
+        (GOOD + GOOD[GOOD.index("[[groups]]") :], "line 11: there are two groups a."),
+        (group_with("replicas = 0"), "line 10: group 1: replicas is 0: expected a whole number"),
+        (group_with('protocol = "p"'), "(there are classic, consumer, share, streams)."),
+        (group_with('maxSurge = "1/4"'), "maxSurge is '1/4': expected a number of pods, or a"),
+        (group_with("maxSurge = -1"), "maxSurge is -1: expected a number of pods, or a"),
+        (group_with("maxSurge = 0", 'maxUnavailable = "0%"'), "line 11: group a: maxSurge and max"),
+        (
+            group_with('workload = "StatefulSet"', "maxSurge = 1"),
+            "line 11: group a: a StatefulSet has no maxSurge.",
+        ),
+        (
+            group_with('protocol = "share"', "static = true"),
+            "line 11: members of share groups are not static here.",
+        ),
+        (
+            group_with('protocol = "consumer"', "session_timeout_ms = 10000"),
+            "line 11: group a: session_timeout_ms is for classic members: set"
+            " group.consumer.session.timeout.ms in configs.",
+        ),
+        (
+            group_with("session_timeout_ms = 100"),
+            "line 10: group a: session_timeout_ms is 100, and the coordinator takes 6000 to",
+        ),
+        (group_with(DEPLOY.replace("1m", "6m")), "line 12: group a, behaviour 1 begins after the"),
+        (
+            group_with('[[groups.behaviours]]\ndo = "explode"\nat = "1m"'),
+            "line 11: group 1: behaviour 1: do is 'explode': invalid value 'explode' (there are"
+            " rolling-deploy, scale, crash, churn, flap, duplicate, poll-timeout, pause).",
+        ),
+        (group_with(DEPLOY + "pods = 1"), "line 13: group 1: behaviour 1 has no setting 'pods'."),
+        (
+            group_with('behaviours = [{do = "flap", at = "1m", every = "5s", topics = ["t"]}]'),
+            "line 10: group a, behaviour 1 reads the topic t, which is not among the topics.",
+        ),
+        (
+            group_with('behaviours = [{do = "churn", at = "1m", every = "10ms"}]'),
+            "line 10: group a, behaviour 1: every is less than 1 s.",
+        ),
+        (
+            group_with('behaviours = [{do = "duplicate", at = "1m"}]'),
+            "group a, behaviour 1: only a static member can have a duplicate: set static = true.",
+        ),
+        (
+            group_with('[[faults]]\ndo = "kill"\nat = "1m"\ngroup = "b"'),
+            "line 13: fault 1: there is no group b.",
+        ),
+        (group_with('[[faults]]\ndo = "kill"\nat = "1h"'), "line 12: fault 1 begins after the end"),
+        (group_with('[[faults]]\ndo = "freeze"\nat = "1m"'), "line 10: fault 1 lacks 'for'."),
+        (GOOD.replace("orders", '"a b"', 1), "line 4: a topic cannot be named 'a b'."),
+        (
+            group_with('[configs]\n"a" = "1"\n"b" = 1\n"c" = 1'),
+            "line 12: configs: b is 1: expected text, got a whole number. Scenario s, line 13:"
+            " configs: c is 1",
+        ),
+        (group_with('[configs]\n"no.such" = "1"'), "line 11: configs: "),
+        (
+            group_with('[configs]\n"group.initial.rebalance.delay.ms" = "x"'),
+            "line 11: configs: ",
+        ),
+    ],
+)
+def test_a_bad_scenario_is_refused_in_one_sentence_with_its_line(text: str, sentence: str) -> None:
+    with pytest.raises(DrillError) as refused:
+        parse("s", text)
+    assert sentence in str(refused.value)
+    assert "\n" not in str(refused.value)
+
+
+def test_every_mistake_is_told() -> None:
+    with pytest.raises(DrillError) as refused:
+        parse("s", f"seed = -1\n{GOOD}replicas = 0\nstatics = true\nstart_time = 1\n")
+    told = [part.split(":")[0] for part in str(refused.value).split("Scenario s, ")[1:]]
+    assert sorted(told) == ["line 1", "line 11", "line 12", "line 13"]
+
+
+def test_a_file_that_is_not_there_or_no_text_is_told(tmp_path) -> None:
+    for data, why in ((None, "cannot be read"), (b"\xff", "is not UTF-8"), (b" " * 70_000, "KiB")):
+        path = tmp_path / "s.toml"
+        if data is not None:
+            path.write_bytes(data)
+        with pytest.raises(DrillError, match=why):
+            found(str(path))
+    with pytest.raises(DrillError, match="There is no scenario 'nothing': see --list"):
+        found("nothing")
+
+
+def test_the_line_of_a_value_of_several_lines_is_its_first() -> None:
+    text = 'a = 1\n\n# b\nb = [\n  1,\n]\n[[c]]\nd = """\nx\n"""\n[[c]]\n'
+    assert line_of(text, ("b",)) == 4
+    assert line_of(text, ("b", 0)) == 4
+    assert line_of(text, ("c", 0)) == 7
+    assert line_of(text, ("c", 0, "d")) == 8
+    assert line_of(text, ("c", 1)) == 11
+    assert line_of(text, ("e",)) is None
+
+
+@given(st.integers(0, DURATION_MS_MAX))
+def test_a_duration_is_read_as_it_is_written(total_ms: int) -> None:
+    hours, rest = divmod(total_ms, 3_600_000)
+    minutes, rest = divmod(rest, 60_000)
+    seconds, ms = divmod(rest, 1_000)
+    assert Duration.of(f"{hours}h{minutes}m{seconds}s{ms}ms") == total_ms
+
+
+@settings(max_examples=examples(200))
+@given(st.text(alphabet='abg="[]{}\n .1h#', max_size=80))
+def test_no_text_does_more_than_be_refused(text: str) -> None:
+    try:
+        parse("s", GOOD + text)
+    except DrillError as error:
+        assert str(error)
+
+
+@given(st.integers(0, 1_000), st.integers(0, 100))
+def test_a_percentage_of_pods_is_rounded_as_kubernetes_does(whole: int, percent: int) -> None:
+    amount = Amount.parse(f"{percent}%")
+    exact = whole * percent / 100
+    assert amount.of(whole, rounds_up=False) <= exact <= amount.of(whole, rounds_up=True)
+    assert amount.of(whole, rounds_up=True) - amount.of(whole, rounds_up=False) <= 1

@@ -1,0 +1,139 @@
+"""What a run cost, computed from histories that are written here by hand."""
+
+import pytest
+
+from bench.scenarios.files import parse
+from bench.scenarios.plan import Life
+from bench.scenarios.record import CHECKS, LifeRecord, ScenarioRecord, costs
+from bench.scenarios.scenario import GroupLimits
+from bench.scenarios.verdict import LIMITS, judge
+from failover.drills.verdict import MemberTimeline
+from protocol.members.history import MemberHistoryEvent, MemberHistoryKind
+
+A, J, R, F, C = (
+    MemberHistoryKind.ASSIGNED,
+    MemberHistoryKind.JOINED,
+    MemberHistoryKind.REBALANCING,
+    MemberHistoryKind.FAILED,
+    MemberHistoryKind.COMMITTED,
+)
+T0, T1 = ("t", 0), ("t", 1)
+
+
+def event(time_ms, kind, generation, *partitions, offsets=()):
+    return MemberHistoryEvent(
+        time_ms=time_ms, kind=kind, member_id="m", instance_id=None, generation=generation,
+        partitions=partitions, offsets=offsets,
+    )  # fmt: skip
+
+
+def life(name, number, *events, started_ms=0, ended_ms=None):
+    held = events[-1].partitions if events else ()
+    timeline = MemberTimeline(
+        group_id="a", name=name, is_static=False, events=events,
+        seen_ms=None if ended_ms is not None else 1_000,
+        holds=() if ended_ms is not None else held,
+    )  # fmt: skip
+    return LifeRecord(Life("a", name, number), started_ms, ended_ms, timeline)
+
+
+def record(*lives, committed=None):
+    return ScenarioRecord(
+        lives=lives, changed_ms=100, ended_ms=1_000, committed=committed or {},
+        partitions={"a": (T0, T1)},
+    )  # fmt: skip
+
+
+HANDED_OVER = record(
+    life("x", 1, event(10, J, 1), event(20, A, 1, T0, T1), ended_ms=200),
+    life(
+        "y", 2, event(15, J, 1), event(20, A, 1), event(300, R, 1), event(310, J, 2),
+        event(350, A, 2, T0, T1),
+    ),
+)  # fmt: skip
+
+
+def test_a_handover_has_its_costs():
+    paid = costs(HANDED_OVER, "a")
+    assert (paid.members, paid.generation, paid.rebalances) == (1, 2, 1)
+    assert paid.unavailable_member_ms == 50, "from the rebalance to the assignment"
+    assert paid.unowned_ms == 150, "from the end of x to the assignment of y"
+    assert (paid.moved, paid.failed) == (2, 0)
+
+
+def test_what_was_before_the_first_change_costs_nothing():
+    paid = costs(record(life("x", 1, event(20, J, 1), event(90, A, 1, T0, T1))), "a")
+    assert (paid.rebalances, paid.unavailable_member_ms, paid.unowned_ms) == (0, 0, 0)
+
+
+def test_a_member_that_never_gets_an_assignment_is_unavailable_until_its_end():
+    gone = life("x", 1, started_ms=300, ended_ms=500)
+    failed = life("y", 2, event(400, F, -1), started_ms=300, ended_ms=None)
+    stays = life("z", 3, event(350, J, 1), started_ms=300)
+    assert costs(record(gone), "a").unavailable_member_ms == 200
+    assert costs(record(failed), "a").unavailable_member_ms == 100
+    assert costs(record(failed), "a").failed == 1
+    assert costs(record(stays), "a").unavailable_member_ms == 700
+    assert costs(record(stays), "a").unowned_ms == 900
+
+
+PLANTED = {
+    "partitions with two owners": record(
+        life("x", 1, event(20, A, 1, T0, T1)), life("y", 2, event(20, A, 1, T0))
+    ),
+    "lost commits": record(
+        life("x", 1, event(20, A, 1, T0, T1), event(30, C, 1, T0, T1, offsets=(("t", 0, 7),))),
+        committed={("a", "t", 0): 6},
+    ),
+    "generations gone backward": record(
+        life("x", 1, event(20, A, 2, T0, T1), event(30, A, 1, T0, T1))
+    ),
+    "partitions without an owner in the end": record(life("x", 1, event(20, A, 1, T0))),
+}
+
+
+def test_each_check_finds_what_is_planted_for_it_and_nothing_else():
+    assert set(PLANTED) == set(CHECKS)
+    for planted, broken in PLANTED.items():
+        assert [name for name, check in CHECKS.items() if check(broken)] == [planted]
+    assert not any(check(HANDED_OVER) for check in CHECKS.values())
+
+
+def scenario(expect=""):
+    return parse(
+        "s",
+        f'about = "x"\nduration = "1s"\ntopics.t.partitions = 2\n'
+        f'[[groups]]\nname = "a"\ntopics = ["t"]\nexpect = {{ {expect} }}\n',
+    )
+
+
+def test_every_setting_of_expect_limits_something():
+    assert tuple(LIMITS) == GroupLimits.__struct_fields__
+
+
+@pytest.mark.parametrize(
+    ("expect", "sentence"),
+    [
+        ("rebalances_max = 0", "1 rebalances, and at most 0 were expected."),
+        ("unavailable_member_seconds_max = 0.04", "0.05 unavailable member-seconds, and at most"),
+        ("unowned_seconds_max = 0.1", "0.15 seconds without an owner of a partition, and at most"),
+    ],
+)
+def test_a_verdict_says_which_limit_is_exceeded(expect, sentence):
+    verdict = judge(scenario(expect), HANDED_OVER, "simulated")
+    assert not verdict.is_clean
+    assert f"a: {sentence}" in verdict.text()
+    assert verdict.text().endswith("NOT CLEAN")
+    assert verdict.document()["groups"]["a"]["exceeded"]
+
+
+def test_a_verdict_is_clean_within_the_limits_and_not_when_a_rule_is_broken():
+    verdict = judge(scenario("rebalances_max = 1"), HANDED_OVER, "simulated")
+    assert verdict.is_clean
+    assert verdict.text().endswith("\nclean")
+    broken = judge(scenario(), PLANTED["lost commits"], "simulated")
+    assert not broken.is_clean
+    assert "lost commits: 1\n  t-0 of a: 7 was acknowledged, 6 is there" in broken.text()
+    assert broken.document()["violations"] == {
+        "lost commits": ["t-0 of a: 7 was acknowledged, 6 is there"]
+    }
