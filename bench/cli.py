@@ -18,7 +18,7 @@ from bench.cases.heartbeats import bench_heartbeats
 from bench.cases.joins import bench_joins
 from bench.cases.memory import bench_memory
 from bench.cases.modern_groups import bench_heartbeats_of, bench_joins_of
-from bench.cases.noisy_neighbour import bench_noisy_neighbour
+from bench.cases.noisy_neighbour import bench_noisy_neighbour, partition_count
 from bench.cases.reload import bench_reload
 from bench.client.pipelines import AnswerError
 from bench.interruption import Interrupted, interruptible
@@ -53,6 +53,8 @@ class Bench:
     options: frozenset[str] = TIMED
     has_peer: bool = True
     peer_settings: Mapping[str, str] = field(default_factory=dict)
+    partitions: Callable[[BenchSettings], int] = lambda _: 0
+    """How many partitions it creates, if they are many: then one server runs after the other."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +75,7 @@ def _bench_of(  # noqa: PLR0913 - a row
     *,
     ours: Mapping[str, str] | None = None,
     options: frozenset[str] = TIMED,
+    partitions: Callable[[str, BenchSettings], int] = lambda _, __: 0,
 ) -> Bench:
     """Return the row of a benchmark of groups of one type; ``both``: configs of both servers."""
     configs = {**TYPE_CONFIGS[group_type], **(both or {})}
@@ -82,6 +85,7 @@ def _bench_of(  # noqa: PLR0913 - a row
         {**ONE_COORDINATOR, **configs, **(ours or {})},
         options,
         peer_settings={**configs, **PEER_TYPE_CONFIGS[group_type]},
+        partitions=partial(partitions, group_type),
     )
 
 
@@ -127,14 +131,17 @@ BENCHES: Final[Mapping[str, Bench | ClusterBench]] = {
         "consumer",
         "heartbeats of a group beside a noisy one that constantly changes its subscriptions",
         bench_noisy_neighbour, ours=WATCHED, options=TIMED | {"partitions"},
+        partitions=partition_count,
     ),
     "share-storm": _bench_of(
         "share", "the same beside a noisy share group",
         bench_noisy_neighbour, ours=WATCHED, options=TIMED | {"partitions"},
+        partitions=partition_count,
     ),
     "streams-storm": _bench_of(
         "streams", "the same beside a noisy streams group, whose members come and go",
         bench_noisy_neighbour, ours=WATCHED, options=TIMED | {"partitions"},
+        partitions=partition_count,
     ),
     "replicated-commits": ClusterBench(
         "OffsetCommit on one partition with three replicas, acknowledged by a majority",
@@ -244,16 +251,23 @@ def _run(bench: Bench | ClusterBench, asked: argparse.Namespace) -> list[BenchRo
     setting = BenchSettings(**_given(asked))
     if isinstance(bench, ClusterBench):
         return bench.run(setting, asked.kafka)
-    with ExitStack() as running:
-        note("Starting Rollcall ...")
-        servers = [running.enter_context(running_rollcall(bench.settings))]
-        if asked.kafka:
-            from bench.servers.kafka import running_kafka
+    partitions = bench.partitions(setting)
+    starts = {"Rollcall": partial(running_rollcall, bench.settings)}
+    if asked.kafka:
+        from bench.servers.kafka import brokers_for, running_kafka
 
-            note("Starting Apache Kafka ...")
-            servers.append(running.enter_context(running_kafka(bench.peer_settings)))
-        note("Warming up ...")
-        return bench.run(servers, setting)
+        brokers = brokers_for(partitions)
+        starts["Apache Kafka"] = partial(running_kafka, bench.peer_settings, brokers)
+    rows = []
+    for names in [[name] for name in starts] if partitions else [[*starts]]:
+        with ExitStack() as running:
+            servers = []
+            for name in names:
+                note(f"Starting {name} ...")
+                servers.append(running.enter_context(starts[name]()))
+            note("Warming up ...")
+            rows += bench.run(servers, setting)
+    return rows
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -296,7 +310,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--partitions", type=_positive(int), default=NOT_GIVEN, metavar="N",
         help="storm: partitions of each of the 1,000 topics (default: 50), or tasks of each of the"
-        " 50 subtopologies (default: 1000); Kafka opens a file for each partition",
+        " 50 subtopologies (default: 1000); Kafka gets as many brokers as may open so many files",
     )  # fmt: skip
     return parser
 

@@ -10,19 +10,18 @@ from __future__ import annotations
 
 import random
 import re
-import resource
 import time
 import urllib.request
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+from actors.waiting import poll
 from bench.client.blocking_client import BlockingClient
 from bench.client.reactor import Reactor
 from bench.load.kinds import LOAD_KINDS
 from bench.load.modern_members import LoadMember, MemberLoad, is_settled
 from bench.load.probe_group import MEMBERS, TOPIC, running_probe_group
 from bench.report.rounds import BenchRow, Figures, latencies
-from bench.report.tables import PEER
 from bench.servers.server import StartError
 
 if TYPE_CHECKING:
@@ -86,6 +85,11 @@ a standby each; it cannot change its topics, so it leaves, and another one joins
 
 JOINING_SECONDS: Final = 10.0
 QUIET_SECONDS: Final = 5.0
+CALM_CPUS: Final = 0.5
+"""A server that uses less than that has created its topics."""
+
+LOOK_S: Final = 2.0
+CALM_SECONDS: Final = 300.0
 SEED: Final = 1263
 LOOP_HELD: Final = re.compile(r"event_loop_held_time_ms_(p99|p999|max)\{.*\} (\S+)")
 
@@ -109,21 +113,39 @@ def bench_noisy_neighbour(
 
 
 def _create_topics(server: Server, storm: Storm, partitions: int) -> None:
-    topics_for = LOAD_KINDS[storm.group_type].topics_for
-    names = [name for number in range(storm.topics) for name in topics_for(_topic(number))]
-    files_max = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
-    if server.name == PEER and len(names) * partitions >= files_max:
-        raise StartError(
-            f"Kafka opens a file for each of {len(names) * partitions:,} partitions and may open"
-            f" {files_max:,}: raise that (ulimit -Hn), or choose fewer by --partitions."
-        )
     with BlockingClient(server.address) as connection:
-        for name in topics_for(TOPIC):
+        for name in LOAD_KINDS[storm.group_type].topics_for(TOPIC):
             connection.create_topic(name, MEMBERS)
         connection.coordinator(TOPIC)
         _settle_one_member(server, storm.group_type)
-        for name in names:
+        for name in _topic_names(storm):
             connection.create_topic(name, partitions)
+    _wait_until_calm(server)
+
+
+def _wait_until_calm(server: Server) -> None:
+    """Wait until the server does little: Kafka's brokers create partitions for minutes."""
+    before = server.cpu_seconds()
+
+    def is_calm() -> bool:
+        nonlocal before
+        last, before = before, server.cpu_seconds()
+        return before - last < CALM_CPUS * LOOK_S
+
+    time.sleep(LOOK_S)
+    if not poll(is_calm, CALM_SECONDS, every_s=LOOK_S):
+        raise StartError(f"{server.name} was still busy with its topics after {CALM_SECONDS:g} s.")
+
+
+def _topic_names(storm: Storm) -> list[str]:
+    topics_for = LOAD_KINDS[storm.group_type].topics_for
+    return [name for number in range(storm.topics) for name in topics_for(_topic(number))]
+
+
+def partition_count(group_type: str, setting: BenchSettings) -> int:
+    """Return how many partitions the topics of the noisy group have in all."""
+    storm = STORMS[group_type]
+    return len(_topic_names(storm)) * (setting.partitions or storm.partitions)
 
 
 def _settle_one_member(server: Server, group_type: str) -> None:

@@ -1,19 +1,22 @@
 """A real Apache Kafka 4.3.1 for comparison: one node, or three brokers and a KRaft controller.
 
 The settings are fair: Kafka's own JVM flags for servers and a heap that is touched before use (a
-heap that is paged in during a run makes Java look slow): 1 GiB for a single node, half of that for
-each of several. ``__consumer_offsets`` has as many partitions and replicas as ours in the same
-benchmark, and everything else has Kafka's defaults. With several brokers the controller is a
-separate process, so that a broker can be killed without it.
+heap that is paged in during a run makes Java look slow): 1 GiB, and half of that for each of three
+replicas. ``__consumer_offsets`` has as many partitions and replicas as ours in the same benchmark,
+and everything else has Kafka's defaults. With several brokers the controller is a separate process,
+so that a broker can be killed without it. Partitions that are too many for the open files of one
+process are shared by several brokers; one of them coordinates all groups.
 """
 
 from __future__ import annotations
 
 import contextlib
+import math
+import resource
 import shutil
 import subprocess
 import tempfile
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -28,6 +31,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
 START_SECONDS: Final = 60
+OTHER_FILES: Final = 4_000
+"""What a broker may open beside the files of partitions: connections, jars, its own topics."""
+
 CLUSTER_ID: Final = "cm9sbGNhbGwtYmVuY2gtMQ"
 CONTROLLER_ID: Final = 100
 RUNTIME_LOG: Final = "org.apache.kafka.coordinator.common.runtime.CoordinatorRuntime"
@@ -56,6 +62,15 @@ REPLICATED: Final[Mapping[str, str]] = {
 }
 """For three brokers: an offset is acknowledged when two of three have it, as with our majority."""
 
+UNREPLICATED: Final[Mapping[str, str]] = {
+    **SINGLE,
+    "default.replication.factor": "1",
+    "min.insync.replicas": "1",
+}
+"""For several brokers that only share the files of many partitions."""
+
+SINGLE_HEAP_MIB: Final = 1024
+
 
 @dataclass(slots=True, kw_only=True)
 class _Node:
@@ -71,7 +86,10 @@ class _Node:
 class Kafka:
     """A Kafka in its own directory; its nodes can be killed and restarted."""
 
-    def __init__(self, directory: Path, brokers: int, overrides: Mapping[str, str]) -> None:
+    def __init__(
+        self, directory: Path, brokers: int, overrides: Mapping[str, str], heap_mib: int = 512
+    ) -> None:
+        """``heap_mib`` is that of each of several brokers."""
         self._java = java_command()
         self._classpath = _classpath()
         self._controller: _Node | None = None
@@ -81,14 +99,16 @@ class Kafka:
         if brokers == 1:
             listeners = _listeners(PLAINTEXT=ports[0], CONTROLLER=ports[1])
             roles = {"process.roles": "broker,controller", **SINGLE, **listeners}
-            self._brokers = [_node(directory, 0, {**roles, **common}, ports[0], 1024)]
+            self._brokers = [_node(directory, 0, {**roles, **common}, ports[0], SINGLE_HEAP_MIB)]
             return
         roles = {"process.roles": "controller", **_listeners(CONTROLLER=ports[-1])}
-        self._controller = _node(directory, CONTROLLER_ID, {**roles, **common}, ports[-1], 256)
+        self._controller = _node(
+            directory, CONTROLLER_ID, {**roles, **common}, ports[-1], heap_mib // 2
+        )
         self._brokers = []
         for number, port in enumerate(ports[:-1]):
             roles = {"process.roles": "broker", **REPLICATED, **_listeners(PLAINTEXT=port)}
-            self._brokers.append(_node(directory, number, {**roles, **common}, port, 512))
+            self._brokers.append(_node(directory, number, {**roles, **common}, port, heap_mib))
 
     @property
     def _nodes(self) -> list[_Node]:
@@ -173,19 +193,38 @@ class Kafka:
             raise StartError(f"Kafka did not answer within {START_SECONDS} s.") from None
 
 
-@contextlib.contextmanager
-def running_kafka(overrides: Mapping[str, str] | None = None) -> Iterator[Server]:
-    """Start a single-node Kafka, yield it once it answers, and stop it at the end."""
-    with kafka_cluster(1, overrides) as kafka:
-        yield kafka.server
+def brokers_for(partitions: int) -> int:
+    """Return how many brokers are needed for so many partitions: each is a file that stays open."""
+    files_max = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    return max(1, math.ceil(partitions / max(files_max - OTHER_FILES, 1)))
 
 
 @contextlib.contextmanager
-def kafka_cluster(brokers: int, overrides: Mapping[str, str] | None = None) -> Iterator[Kafka]:
+def running_kafka(overrides: Mapping[str, str] | None = None, brokers: int = 1) -> Iterator[Server]:
+    """Start Kafka without replication, yield it once it answers, and stop it at the end.
+
+    The server's first address is that of the broker with the group coordinator.
+    """
+    with kafka_cluster(
+        brokers, {**(UNREPLICATED if brokers > 1 else {}), **(overrides or {})}, SINGLE_HEAP_MIB
+    ) as kafka:
+        server = kafka.server
+        if brokers > 1:
+            with BlockingClient(server.address) as connection:
+                first = connection.coordinator("any")
+            others = (address for address in server.bootstrap if address != first)
+            server = replace(server, bootstrap=(first, *others))
+        yield server
+
+
+@contextlib.contextmanager
+def kafka_cluster(
+    brokers: int, overrides: Mapping[str, str] | None = None, heap_mib: int = 512
+) -> Iterator[Kafka]:
     """Start Kafka in its own directory and yield it once it answers; stop it at the end."""
     directory = Path(tempfile.mkdtemp(prefix="rollcall-kafka-"))
     try:
-        kafka = Kafka(directory, brokers, overrides or {})
+        kafka = Kafka(directory, brokers, overrides or {}, heap_mib)
         try:
             kafka.start()
             yield kafka
