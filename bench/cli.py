@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import sys
 from contextlib import ExitStack
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from functools import partial
 from importlib import import_module
 from pathlib import Path
@@ -75,7 +75,6 @@ def _bench_of(  # noqa: PLR0913 - a row
     *,
     ours: Mapping[str, str] | None = None,
     options: frozenset[str] = TIMED,
-    partitions: Callable[[str, BenchSettings], int] = lambda _, __: 0,
 ) -> Bench:
     """Return the row of a benchmark of groups of one type; ``both``: configs of both servers."""
     configs = {**TYPE_CONFIGS[group_type], **(both or {})}
@@ -85,8 +84,14 @@ def _bench_of(  # noqa: PLR0913 - a row
         {**ONE_COORDINATOR, **configs, **(ours or {})},
         options,
         peer_settings={**configs, **PEER_TYPE_CONFIGS[group_type]},
-        partitions=partial(partitions, group_type),
     )
+
+
+def _storm_of(group_type: str, about: str) -> Bench:
+    """Return the row of a storm of groups of one type."""
+    options = TIMED | {"partitions"}
+    row = _bench_of(group_type, about, bench_noisy_neighbour, ours=WATCHED, options=options)
+    return replace(row, partitions=partial(partition_count, group_type))
 
 
 MODERN_TYPES: Final = tuple(TYPE_CONFIGS)
@@ -127,21 +132,13 @@ BENCHES: Final[Mapping[str, Bench | ClusterBench]] = {
         "streams", "the same for streams groups", bench_joins_of,
         {"group.streams.initial.rebalance.delay.ms": "0"}, options=ROUNDS,
     ),
-    "storm": _bench_of(
+    "storm": _storm_of(
         "consumer",
         "heartbeats of a group beside a noisy one that constantly changes its subscriptions",
-        bench_noisy_neighbour, ours=WATCHED, options=TIMED | {"partitions"},
-        partitions=partition_count,
     ),
-    "share-storm": _bench_of(
-        "share", "the same beside a noisy share group",
-        bench_noisy_neighbour, ours=WATCHED, options=TIMED | {"partitions"},
-        partitions=partition_count,
-    ),
-    "streams-storm": _bench_of(
+    "share-storm": _storm_of("share", "the same beside a noisy share group"),
+    "streams-storm": _storm_of(
         "streams", "the same beside a noisy streams group, whose members come and go",
-        bench_noisy_neighbour, ours=WATCHED, options=TIMED | {"partitions"},
-        partitions=partition_count,
     ),
     "replicated-commits": ClusterBench(
         "OffsetCommit on one partition with three replicas, acknowledged by a majority",

@@ -76,7 +76,6 @@ def up(options: UpOptions) -> int:
     if before is not None and before.directories:
         options = replace(options, hosts=1)  # it can start as soon as majorities are there
     _clear_directory(request.data_dir)
-    data_dir.check_unlocked(request.data_dir)
     plan = _plan_here(options, request, before) if options.address == LOCAL else None
     begun = registry.RegisteredCluster(
         data_dir=str(request.data_dir),
@@ -242,6 +241,7 @@ def _plan_here(
     options: UpOptions, request: PlanRequest, before: data_dir.ClusterFile | None
 ) -> ClusterPlan:
     """Decide everything for a cluster on its own Ray, before a process is started."""
+    data_dir.check_unlocked(request.data_dir)
     file = cluster_file(request, before)
     plan = plan_cluster(
         request, file, [""] * file.partitions, lambda _, *ports: choose_ports(*ports)
@@ -275,6 +275,7 @@ def _start(
     ):
         refuse_second_cluster()
         if plan is None:
+            data_dir.check_unlocked(request.data_dir)
             if os.environ.get("RAY_AUTH_MODE") != "token":
                 supervisor.say(NO_TOKEN)
             await_hosts(options.hosts)
