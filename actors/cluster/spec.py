@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from failover.catalogue.cluster_view import Node
+from failover.catalogue.levels import SUPPORTED
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -150,10 +151,14 @@ class ClusterSpec:
         return replace(self, places=places)
 
     def node(self, node_id: int, *, up: bool) -> Node:
-        """Return node ``node_id`` as the catalogue records it."""
+        """Return node ``node_id`` as the catalogue records it; only itself may say that it is up.
+
+        What others do not know of it is left out then: the catalogue keeps that.
+        """
         address = self.places[node_id].advertised
         rack = self.overrides.get("broker.rack") or None
-        return Node(node_id, address.host, address.port, up, rack)
+        node = Node(node_id, address.host, address.port, up, rack)
+        return node.with_levels(SUPPORTED) if up else node
 
     def preferred(self, node_id: int) -> list[int]:
         """Return the partitions that a node should lead; the catalogue's is last."""

@@ -37,7 +37,9 @@ from actors.telemetry.event_metrics import EventMetrics
 from actors.telemetry.group_metrics import GroupMetrics
 from actors.waiting import poll_async
 from actors.workers.dispatcher import DispatcherSettings, NoWorkers, WorkerDispatcher
+from failover.catalogue import levels
 from failover.catalogue.catalog import NodeChanged
+from failover.catalogue.cluster_view import CatalogImage
 from failover.host import Host
 from failover.identity import CATALOG_PARTITION
 from failover.partition_kinds import GROUPS, SHARE_STATE, kind_of, title_of
@@ -110,6 +112,7 @@ class Coordinator:
         self.state = "Starting"  # then Forming, Loading, Running; or Failed, Stopped
         self.failure = ""
         self.is_damaged = False
+        self.is_mistake = False
         self.is_new = False
         self.ready = asyncio.Event()
         self.opened = asyncio.Event()  # the log is open or has failed to open
@@ -126,6 +129,7 @@ class Coordinator:
         self._binding = Binding()
         self._incidents = Incidents(spec.incidents_path(), spec.cluster_id, node_id)
         self._limited_by: Configs | None = None
+        self._seen = CatalogImage()
         self._disk: RocksLog | None = None
         self._pump: Pump | None = None
         self._tasks = Tasks(_log)
@@ -197,6 +201,7 @@ class Coordinator:
         """Stop serving and report why; retry if the failure may be temporary."""
         self.failure = str(error) or type(error).__name__
         self.is_damaged = can_be_healed(error, self.spec.replicas)
+        self.is_mistake = isinstance(error, levels.UnsupportedLevelError)
         self._is_copy = isinstance(error, StaleLogError)
         self.state = "Failed"
         _log.critical("%s", self.failure)
@@ -274,6 +279,8 @@ class Coordinator:
             incidents=self._incidents,
         )
         host = Host(identity, self._configs, disk, rng, self.now())
+        self._seen = host.view.catalog
+        levels.check(self._seen.level)
         self._pump = Pump(host, disk, dependencies, self._look_around)
         self.state = "Loading"
         return self._pump
@@ -391,12 +398,17 @@ class Coordinator:
 
         The directory is marked, so that the next start fails, too.
         """
+        if self.state not in ("Failed", "Stopped"):
+            why = f"node {node_id} has seen a later state of it"
+            self._stop_serving(mark_stale(self.spec.log_path(self.node_id), why))
+
+    def _stop_serving(self, error: Exception) -> None:
+        """Fail after the start, or in the middle of it."""
         if self.state in ("Failed", "Stopped"):
             return
         if self._starting is not None:
             self._starting.cancel()
-        why = f"node {node_id} has seen a later state of it"
-        self._fail(mark_stale(self.spec.log_path(self.node_id), why))
+        self._fail(error)
 
     def peer_moved(self, node_id: int, host: str, port: int) -> None:
         """Store a peer's new address."""
@@ -508,6 +520,7 @@ class Coordinator:
             "linked": [] if self._links is None else list(self._links.linked),
             "link_versions": {} if self._links is None else self._links.versions,
             "version": installed_version(),
+            "levels": {"supported": list(levels.SUPPORTED), "finalized": self._seen.level},
             "partitions": [] if host is None else [asdict(row) for row in host.status(self.now())],
             "sync_ms": {} if pump is None else pump.syncs.status(),
         }
@@ -535,6 +548,10 @@ class Coordinator:
 
     def _look_around(self) -> None:
         """After each turn, apply changed limits and check whether this node is ready."""
+        if self._pump is not None and self._seen is not self._pump.host.view.catalog:
+            self._seen = self._pump.host.view.catalog
+            if self._seen.level not in levels.SUPPORTED:
+                self._loop.call_soon(self._refuse_level, self._seen.level)
         if self._pump is not None and self._limited_by is not self._pump.host.view.configs:
             self._limited_by = self._pump.host.view.configs
             self._pump.listener.limit(Limits.of(self._limited_by))
@@ -542,6 +559,10 @@ class Coordinator:
             return
         if self._is_prepared and has_every_leader(self._pump.host.view, self.spec.partitions):
             self.ready.set()
+
+    def _refuse_level(self, level: int) -> None:
+        """Stop: the log says only now that the cluster has a level of a later version."""
+        self._stop_serving(levels.UnsupportedLevelError(level))
 
     def _jumped(self, moved_ms: int) -> None:
         """Invalidate leases and clock readings after the machine's clock was set or stood still."""

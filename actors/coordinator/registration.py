@@ -7,6 +7,7 @@ import os
 from typing import TYPE_CHECKING, Final, Protocol
 
 from actors.coordinator.pump import Forwarding
+from failover.catalogue.levels import NOT_TOLD
 from failover.partition_kinds import GROUPS, kind_of
 
 if TYPE_CHECKING:
@@ -85,7 +86,12 @@ class Registration:
         self._is_under_way = False
 
     def _is_shown(self, host: Host) -> bool:
-        return host.view.catalog.nodes.get(self._node.node_id) == self._node
+        nodes = host.view.catalog.nodes
+        shown, leader = nodes.get(self._node.node_id), nodes.get(host.view.controller_id)
+        if leader is not None and leader.node_id != self._node.node_id and not leader.tells_levels:
+            # An older version leads the catalogue, and writes no levels.
+            return shown in (self._node, self._node.with_levels(NOT_TOLD))
+        return shown == self._node
 
 
 def has_every_leader(view: ClusterView, partitions: int) -> bool:

@@ -59,6 +59,7 @@ class LogOpenResult:
 
     A damaged log may be restored from the other replicas; a new one was never part of a cluster.
     ``formed`` are the directories that the cluster was formed from, if this node knows them.
+    ``is_mistake``: the operator has installed a version that must not serve this cluster.
     """
 
     directory_id: str
@@ -66,6 +67,11 @@ class LogOpenResult:
     is_damaged: bool
     is_new: bool
     formed: tuple[str, ...] = ()
+    is_mistake: bool = False
+
+    def refusal(self, failure: str) -> CommandError:
+        """Return the error of a start that this failure ends."""
+        return BadInputError(failure) if self.is_mistake else FailureError(failure)
 
 
 class CoordinatorActor:
@@ -97,7 +103,12 @@ class CoordinatorActor:
         await self._coordinator.opened.wait()
         ours = self._coordinator
         return LogOpenResult(
-            ours.directory_id, ours.failure, ours.is_damaged, ours.is_new, ours.directories
+            ours.directory_id,
+            ours.failure,
+            ours.is_damaged,
+            ours.is_new,
+            ours.directories,
+            ours.is_mistake,
         )
 
     async def form(self, directories: tuple[str, ...]) -> None:

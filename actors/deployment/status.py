@@ -97,6 +97,7 @@ def _coordinator(
         return row
     row |= {name: status[name] for name in ("pid", "state", "connections", "linked")}
     row["version"] = status.get("version", "unknown")
+    row["levels"] = status.get("levels", {})
     row["link_versions"] = {str(one): used for one, used in status.get("link_versions", {}).items()}
     row["sync_ms"] = status.get("sync_ms", {})
     row["metrics"] = status.get("metrics", {})

@@ -7,6 +7,7 @@ from dataclasses import replace
 from datetime import timedelta
 from typing import TYPE_CHECKING, Final, cast
 
+from failover.catalogue import features
 from failover.partition_kinds import GROUPS, SHARE_STATE
 from failover.routing import partition_for
 from protocol.groups.share_state import keys
@@ -45,12 +46,6 @@ NO_TRANSACTIONS: Final = (
 TRANSACTION_THROTTLE: Final = timedelta(seconds=1)
 """Clients wait this long before they send anything else on the connection (KIP-219)."""
 
-FEATURES: Final = {"consumer": "group.version", "streams": "streams.version"}
-"""Kafka's features by the rebalance protocol that level 1 of each is (KIP-848, KIP-1071)."""
-
-SHARE_VERSION: Final = "share.version"
-"""Kafka's feature of share groups (KIP-932), and the config with its level."""
-
 NO_NODE: Final = -1
 """``node_id`` of an ApiVersions request that does not name the node it is meant for."""
 
@@ -59,8 +54,8 @@ LEVEL_0_SINCE: Final = 4
 (KAFKA-17492)."""
 
 SUPPORTED: Final = tuple(
-    SupportedFeatureKey(name=name, min_version=0, max_version=1)
-    for name in (*FEATURES.values(), SHARE_VERSION)
+    SupportedFeatureKey(name=name, min_version=levels.lowest, max_version=levels.highest)
+    for name, levels in features.SUPPORTED.items()
 )
 
 _SOFTWARE: Final = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9.-]*[a-zA-Z0-9])?")
@@ -82,18 +77,15 @@ def api_versions(view: ClusterView, request: Request, now_ms: int) -> Entity:  #
                 raise KafkaError(ErrorCode.invalid_request)
     if has_cluster and (message.cluster_id, message.node_id) != (view.cluster_id, view.node_id):
         raise KafkaError(ErrorCode.rebootstrap_required)
-    protocols = view.configs.strings("group.coordinator.rebalance.protocols")
-    names = [name for protocol, name in FEATURES.items() if protocol in protocols]
-    if view.configs.integer(SHARE_VERSION) == 1:
-        names.append(SHARE_VERSION)
+    finalized = features.finalized(view.configs, view.catalog.features)
     return replace(
         api_versions_response(),
         supported_features=SUPPORTED if request.api_version >= LEVEL_0_SINCE else (),
         finalized_features=tuple(
-            FinalizedFeatureKey(name=name, max_version_level=1, min_version_level=1)
-            for name in names
+            FinalizedFeatureKey(name=name, max_version_level=level, min_version_level=level)
+            for name, level in finalized.items()
         ),
-        finalized_features_epoch=0,
+        finalized_features_epoch=view.catalog.features_epoch,
     )
 
 

@@ -14,10 +14,10 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Final, cast
 
-from failover.apis.coordinators import SHARE_VERSION
 from failover.apis.log import trouble
 from failover.apis.metadata import LEADER_EPOCH
 from failover.catalogue.cluster_view import GROUP, DelayedResponse, leader_of
+from failover.catalogue.features import SHARE_VERSION
 from protocol.config import clamped
 from protocol.wire.convert import blank
 from protocol.wire.errors import ErrorCode, KafkaError

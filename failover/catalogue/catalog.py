@@ -1,4 +1,4 @@
-"""The catalogue: topics, dynamic configs and nodes; a state machine with its own log.
+"""The catalogue: topics, dynamic configs, nodes and features; a state machine with its own log.
 
 It works like a group shard: an event goes in, records and replies come out. ``emit`` is ``replay``
 plus collect, and only ``replay`` writes the state. Every node replays the same records and reads
@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, TypeAlias
 
 from failover.catalogue import configs as catalog_configs
+from failover.catalogue import features as catalog_features
 from failover.catalogue import topics as catalog_topics
 from failover.catalogue.cluster_view import Node
 from failover.catalogue.records import node_record, topic_record
@@ -64,8 +65,8 @@ class Catalog(CatalogState):
                 self._answer(event)
             case NodeChanged(node):
                 known = self._nodes.get(node.node_id)
-                if known is not None and not node.up:
-                    node = replace(node, rack=known.rack)  # the reporter does not know its rack
+                if known is not None and not node.up:  # the reporter knows only its address
+                    node = replace(node, rack=known.rack).with_levels(known.levels)
                 if known != node:
                     self.emit(node_record(node))
             case ClusterFormed(placement):
@@ -106,5 +107,5 @@ class Catalog(CatalogState):
 
 
 HANDLERS: Mapping[int, Callable[[CatalogState, Request], None]] = merged(
-    catalog_topics.HANDLERS, catalog_configs.HANDLERS
+    catalog_topics.HANDLERS, catalog_configs.HANDLERS, catalog_features.HANDLERS
 )

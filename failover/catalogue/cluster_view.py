@@ -7,10 +7,11 @@ the time. A host builds a new view when the catalogue, the leaders or its config
 from __future__ import annotations
 
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, TypeAlias
 
+from failover.catalogue.levels import NOT_TOLD, ROLLCALL_VERSION, LevelRange
 from failover.partition_kinds import kind_of_topic
 from protocol.config import ConfigError
 from protocol.groups.topics import Topics
@@ -45,7 +46,8 @@ class Node:
     """A coordinator as clients see it: a broker with an address.
 
     ``up`` is False while nothing listens at the address; such a node is not listed and leads
-    nothing. ``rack`` is the node's rack, if it reported one.
+    nothing. ``rack`` is the node's rack, if it reported one. ``min_level`` and ``max_level`` are
+    the levels that its program supports (:mod:`failover.catalogue.levels`).
     """
 
     node_id: int
@@ -53,12 +55,29 @@ class Node:
     port: int
     up: bool = True
     rack: str | None = None
+    min_level: int = NOT_TOLD.lowest
+    max_level: int = NOT_TOLD.highest
+
+    @property
+    def levels(self) -> LevelRange:
+        """The levels of ``rollcall.version`` that its program supports."""
+        return LevelRange(self.min_level, self.max_level)
+
+    @property
+    def tells_levels(self) -> bool:
+        """Whether its program knows levels; an older one does not."""
+        return self.levels != NOT_TOLD
+
+    def with_levels(self, levels: LevelRange) -> Node:
+        """Return the node with a program that supports other levels."""
+        return replace(self, min_level=levels.lowest, max_level=levels.highest)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CatalogImage:
-    """The catalogue at one offset, immutable: topics, dynamic configs and nodes.
+    """The catalogue at one offset, immutable: topics, dynamic configs, nodes and features.
 
+    ``features`` are the levels that were finalized, ``features_epoch`` grows with each change.
     Two images are equal only if they are the same object, so that values derived from one can be
     cached.
     """
@@ -66,6 +85,13 @@ class CatalogImage:
     topics: Topics = field(default_factory=Topics)
     nodes: Mapping[int, Node] = field(default_factory=dict)
     overrides: Mapping[ResourceKey, Mapping[str, str]] = field(default_factory=dict)
+    features: Mapping[str, int] = field(default_factory=dict)
+    features_epoch: int = 0
+
+    @property
+    def level(self) -> int:
+        """The finalized level of ``rollcall.version``."""
+        return self.features.get(ROLLCALL_VERSION, 0)
 
     def overrides_of(self, resource_type: int, name: str) -> Mapping[str, str]:
         """Return the dynamic configs set on one resource, by config name."""

@@ -1,4 +1,4 @@
-"""The catalogue's own record types: topics, dynamic configs, nodes.
+"""The catalogue's own record types: topics, dynamic configs, nodes, features.
 
 They have the form of the group records (an int16 type before the key, an int16 version before the
 value, fields in kio's form), so that the same log, snapshot and standby code handles them. The type
@@ -66,12 +66,17 @@ class NodeKey(Flexible):
 
 @entity
 class NodeValue(Flexible):
-    """Where clients reach a node, whether anything listens there now, and its rack."""
+    """Where clients reach a node, whether anything listens there now, and its rack.
+
+    The levels are those of ``rollcall.version`` that its program supports.
+    """
 
     host: str = wire("string")
     port: int = wire("int32")
     up: bool = wire("bool")
     rack: str | None = wire("string", default=None, tag=0)
+    min_level: int = wire("int16", default=0, tag=1)
+    max_level: int = wire("int16", default=0, tag=2)
 
 
 @key
@@ -88,11 +93,30 @@ class DeletedTopicValue(Flexible):
     name: str = wire("string")
 
 
+@key
+class FeatureKey(Flexible):
+    """Names a feature."""
+
+    name: str = wire("string")
+
+
+@entity
+class FeatureValue(Flexible):
+    """The finalized level of a feature, and the epoch of the features since it is in force.
+
+    It is written only by UpdateFeatures. Level 0 is written, too: epochs do not fall.
+    """
+
+    level: int = wire("int16")
+    epoch: int = wire("int64")
+
+
 RECORD_TYPES: Final[dict[int, tuple[type[Entity], type[Entity]]]] = {
     100: (TopicKey, TopicValue),
     101: (ConfigKey, ConfigValue),
     102: (NodeKey, NodeValue),
     103: (DeletedTopicKey, DeletedTopicValue),
+    104: (FeatureKey, FeatureValue),
 }
 """The type number before a key's bytes, and the classes of its key and value."""
 
@@ -125,8 +149,20 @@ def config_record(resource: ResourceKey, name: str, value: str | None) -> Record
 
 def node_record(node: Node) -> Record:
     """Return the record that registers a node in its current state."""
-    value = NodeValue(host=node.host, port=node.port, up=node.up, rack=node.rack)
+    value = NodeValue(
+        host=node.host,
+        port=node.port,
+        up=node.up,
+        rack=node.rack,
+        min_level=node.min_level,
+        max_level=node.max_level,
+    )
     return Record(NodeKey(node_id=node.node_id), value)
+
+
+def feature_record(name: str, level: int, epoch: int) -> Record:
+    """Return the record that finalizes a feature at a level."""
+    return Record(FeatureKey(name=name), FeatureValue(level=level, epoch=epoch))
 
 
 def encode(record: Record) -> tuple[bytes, bytes | None]:

@@ -16,12 +16,15 @@ from failover.catalogue.records import (
     ConfigValue,
     DeletedTopicKey,
     DeletedTopicValue,
+    FeatureKey,
+    FeatureValue,
     NodeKey,
     NodeValue,
     TopicKey,
     TopicValue,
     config_record,
     deletion_record,
+    feature_record,
     node_record,
     topic_record,
 )
@@ -42,7 +45,7 @@ CATALOG_GROUP: Final = ""
 
 
 class CatalogState:
-    """Topics, dynamic configs and nodes.
+    """Topics, dynamic configs, nodes and features.
 
     ``configs`` (the leader's, dynamic ones included) may be replaced at any time; everything else
     is written by :meth:`replay` alone.
@@ -58,6 +61,7 @@ class CatalogState:
         self._nodes: dict[int, Node] = {}
         self._overrides: dict[ResourceKey, dict[str, str]] = {}
         self._deleted: dict[UUID, str] = {}
+        self._features: dict[str, FeatureValue] = {}
         self._placements: dict[tuple[int, ...], tuple[int, ...]] = {}
         self._topics_image: Topics | None = None
         self._image: CatalogImage | None = None
@@ -89,6 +93,8 @@ class CatalogState:
                 topics=self.topics(),
                 nodes=dict(sorted(self._nodes.items())),
                 overrides={key: dict(values) for key, values in self._overrides.items()},
+                features={name: value.level for name, value in self._features.items()},
+                features_epoch=max((one.epoch for one in self._features.values()), default=0),
             )
         return self._image
 
@@ -138,7 +144,10 @@ class CatalogState:
             for name, value in sorted(values.items())
         ]
         deletions = [deletion_record(topic_id, name) for topic_id, name in self._deleted.items()]
-        return nodes + topics + configs + deletions
+        features = [
+            feature_record(name, value.level, value.epoch) for name, value in self._features.items()
+        ]
+        return nodes + topics + configs + deletions + features
 
     def _replay_topic(self, key: TopicKey, value: TopicValue | None) -> None:
         self._topics_image = None
@@ -175,11 +184,23 @@ class CatalogState:
             self._nodes.pop(key.node_id, None)
         else:
             self._nodes[key.node_id] = Node(
-                key.node_id, value.host, value.port, value.up, value.rack
+                key.node_id,
+                value.host,
+                value.port,
+                value.up,
+                value.rack,
+                value.min_level,
+                value.max_level,
             )
         racks = self._racks()
         if self._topics_image is not None and self._topics_image.racks != racks:
             self._topics_image = None
+
+    def _replay_feature(self, key: FeatureKey, value: FeatureValue | None) -> None:
+        if value is None:
+            self._features.pop(key.name, None)
+        else:
+            self._features[key.name] = value
 
     def _racks(self) -> dict[int, str]:
         return {node.node_id: node.rack for node in self._nodes.values() if node.rack is not None}
@@ -190,4 +211,5 @@ REPLAYS: Mapping[type[Entity], Callable[[CatalogState, Any, Any], None]] = {
     ConfigKey: CatalogState._replay_config,
     DeletedTopicKey: CatalogState._replay_deletion,
     NodeKey: CatalogState._replay_node,
+    FeatureKey: CatalogState._replay_feature,
 }

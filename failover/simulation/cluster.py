@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from failover.catalogue.catalog import NodeChanged
 from failover.catalogue.cluster_view import Node
+from failover.catalogue.levels import SUPPORTED
 from failover.control.healing import may_set_aside
 from failover.host import Host
 from failover.identity import CATALOG_PARTITION, Identity
@@ -274,7 +275,7 @@ class SimulatedCluster:
         for process in self.processes:
             if process.host is None or process.is_paused:
                 continue
-            node = Node(process.node_id, f"node{process.node_id}", 9092)
+            node = Node(process.node_id, f"node{process.node_id}", 9092).with_levels(SUPPORTED)
             nodes = process.host.view.catalog.nodes
             if nodes.get(process.node_id) != node:
                 self.tell_catalog(NodeChanged(node))

@@ -82,6 +82,10 @@ from kio.schema.list_transactions.v2.request import ListTransactionsRequest
 from kio.schema.list_transactions.v2.response import ListTransactionsResponse
 from kio.schema.sasl_handshake.v1.request import SaslHandshakeRequest
 from kio.schema.sasl_handshake.v1.response import SaslHandshakeResponse
+from kio.schema.update_features.v1.response import UpdatableFeatureResult
+from kio.schema.update_features.v2.request import FeatureUpdateKey, UpdateFeaturesRequest
+
+from protocol.wire.superset import UpdateFeaturesResponse
 
 __all__ = (
     "AclCreation",
@@ -123,6 +127,7 @@ __all__ = (
     "ElectLeadersRequest",
     "ElectLeadersResponse",
     "ElectLeadersTopic",
+    "FeatureUpdateKey",
     "InitProducerIdRequest",
     "InitProducerIdResponse",
     "LegacyConfig",
@@ -140,5 +145,8 @@ __all__ = (
     "ReplicaElectionResult",
     "SaslHandshakeRequest",
     "SaslHandshakeResponse",
+    "UpdatableFeatureResult",
+    "UpdateFeaturesRequest",
+    "UpdateFeaturesResponse",
     "UserName",
 )

@@ -118,6 +118,9 @@ _ABOUT_CLUSTER: Final = (
             ALTER_CONFIGS, refusals.incremental_alter_configs,
         )
     ),
+    catalog(
+        (0, 2), (admin.UpdateFeaturesRequest, admin.UpdateFeaturesResponse), ALTER_CLUSTER
+    ),
     node((0, 2), (m.DescribeClusterRequest, m.DescribeClusterResponse), NO_ACL),
     node(
         (0, 1), (m.ListConfigResourcesRequest, m.ListConfigResourcesResponse),

@@ -1,10 +1,12 @@
-"""The operations that an answer tells as allowed: all of them, as none is forbidden (KIP-430).
+"""Numbers in requests and answers: operations that are allowed, and types of feature updates.
 
-Each is the bit of its number in Kafka's AclOperation.
+All operations are told as allowed, as none is forbidden (KIP-430). Each is the bit of its number in
+Kafka's AclOperation.
 """
 
 from __future__ import annotations
 
+from enum import IntEnum
 from typing import Final
 
 GROUP_OPERATIONS: Final = sum(1 << code for code in (3, 6, 8, 10, 11))
@@ -18,3 +20,11 @@ NOT_ASKED: Final = -(2**31)
 def told(operations: int, *, is_asked: bool) -> int:
     """Return the operations for an answer."""
     return operations if is_asked else NOT_ASKED
+
+
+class UpgradeType(IntEnum):
+    """What an update of a feature may do to its level; the numbers are those of UpdateFeatures."""
+
+    UPGRADE = 1
+    SAFE_DOWNGRADE = 2
+    UNSAFE_DOWNGRADE = 3

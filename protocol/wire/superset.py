@@ -2,7 +2,7 @@
 
 Topic ids replaced topic names in OffsetCommit 10 and OffsetFetch 10 (KIP-848), in Fetch 13 and in
 Produce 13 (KIP-516). Here a topic has both: ``name`` (``topic`` in Fetch) is "" and ``topic_id``
-None where the client's version has no such field.
+None where the client's version has no such field. UpdateFeatures 2 has no results of features.
 """
 
 from dataclasses import dataclass, field
@@ -18,6 +18,8 @@ import kio.schema.offset_fetch.v10.request as offset_fetch_request
 import kio.schema.offset_fetch.v10.response as offset_fetch_response
 import kio.schema.produce.v13.request as produce_request
 import kio.schema.produce.v13.response as produce_response
+import kio.schema.update_features.v2.response as update_features_response
+from kio.schema.update_features.v1.response import UpdatableFeatureResult
 
 import protocol.wire.kafka_4_4.streams_group_heartbeat_response as streams_heartbeat_response
 from protocol.wire.operations import NOT_ASKED
@@ -182,3 +184,10 @@ class StreamsGroupHeartbeatResponse(streams_heartbeat_response.StreamsGroupHeart
     """Version 0 has the acceptable recovery lag in fewer bits, and nothing reads it there."""
 
     acceptable_recovery_lag_legacy: int = field(default=0, metadata={"kafka_type": "int32"})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UpdateFeaturesResponse(update_features_response.UpdateFeaturesResponse):
+    """``results`` (versions 0 and 1) has a row for each feature of a request that succeeded."""
+
+    results: tuple[UpdatableFeatureResult, ...] = ()

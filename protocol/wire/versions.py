@@ -10,11 +10,15 @@ from functools import cache
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 
+from kio.schema.update_features.v0.request import FeatureUpdateKey as FeatureUpdateKeyV0
+
 from protocol.wire import messages as m
+from protocol.wire.admin_messages import FeatureUpdateKey
 from protocol.wire.apis import API
 from protocol.wire.convert import Convert, converter
 from protocol.wire.errors import ErrorCode
 from protocol.wire.kafka_4_4.index import request_shape, response_shape
+from protocol.wire.operations import UpgradeType
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -149,6 +153,30 @@ def _names(new: Any) -> tuple[str, ...]:
     return tuple(topic.name for topic in new.topics)
 
 
+def _feature_updates(old: Any) -> tuple[FeatureUpdateKey, ...]:
+    return tuple(
+        FeatureUpdateKey(
+            feature=each.feature,
+            max_version_level=each.max_version_level,
+            upgrade_type=UpgradeType.SAFE_DOWNGRADE
+            if each.allow_downgrade
+            else UpgradeType.UPGRADE,
+        )
+        for each in old.feature_updates
+    )
+
+
+def _feature_updates_v0(new: Any) -> tuple[FeatureUpdateKeyV0, ...]:
+    return tuple(
+        FeatureUpdateKeyV0(
+            feature=each.feature,
+            max_version_level=each.max_version_level,
+            allow_downgrade=each.upgrade_type != UpgradeType.UPGRADE,
+        )
+        for each in new.feature_updates
+    )
+
+
 REQUESTS: Final[Mapping[int, tuple[Special, ...]]] = MappingProxyType(
     {
         3: (  # version 0 asks for all topics by an empty list, later ones by null
@@ -190,6 +218,11 @@ REQUESTS: Final[Mapping[int, tuple[Special, ...]]] = MappingProxyType(
                     )
                 },
                 {"topic_names": _names},
+            ),
+        ),
+        57: (  # version 0 has no type of downgrade
+            Special(
+                0, {"feature_updates": _feature_updates}, {"feature_updates": _feature_updates_v0}
             ),
         ),
     }

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 from kio.schema.alter_configs.v2.request import AlterableConfig, AlterConfigsResource
 
 from failover.catalogue.cluster_view import BROKER, GROUP, TOPIC
+from failover.catalogue.levels import ROLLCALL_VERSION, SUPPORTED
 from failover.partition_kinds import SHARE_STATE
 from failover.simulation.clients import share_calls
 from failover.simulation.clients.administrator import AdminCall
@@ -21,8 +22,10 @@ from failover.simulation.kinds import is_modern
 from protocol.groups.share_state import parts as share_parts
 from protocol.wire import apis
 from protocol.wire import messages as m
+from protocol.wire.admin_messages import FeatureUpdateKey, UpdateFeaturesRequest
 from protocol.wire.apis import Route
 from protocol.wire.convert import blank
+from protocol.wire.operations import UpgradeType
 from protocol.wire.streams_messages import StreamsGroupDescribeRequest
 
 if TYPE_CHECKING:
@@ -40,6 +43,7 @@ if TYPE_CHECKING:
 SPARE_GROUPS: Final = tuple(f"spare-{number}" for number in range(4))
 SPARE_TOPICS: Final = tuple(f"spare-topic-{number}" for number in range(3))
 SPARE_PARTITIONS: Final = 2
+LEVELS: Final = range(SUPPORTED.highest + 1)
 UNKNOWN: Final = "nobody"
 """Names of a group and a topic that never exist."""
 
@@ -390,6 +394,20 @@ def list_config_resources(_callers: Callers) -> Entity:
     return m.ListConfigResourcesRequest(resource_types=())
 
 
+def update_features(callers: Callers) -> Entity:
+    """Raise or lower the finalized level, or only ask whether that can be done."""
+    rng = callers.rng
+    update = FeatureUpdateKey(
+        feature=ROLLCALL_VERSION,
+        max_version_level=rng.choice((*LEVELS, max(LEVELS) + 1)),
+        upgrade_type=rng.choice(list(UpgradeType)),
+    )
+    is_question = rng.random() < 0.5
+    return UpdateFeaturesRequest(
+        timeout=TIMEOUT, feature_updates=(update,), validate_only=is_question
+    )
+
+
 NOT_DONE_HERE: Final = tuple(key for key, api in apis.API.items() if api.is_switched_off)
 
 
@@ -419,6 +437,7 @@ CALLS: Final[Mapping[int, Callable[[Callers], Entity]]] = {
     42: delete_groups,
     44: incremental_alter_configs,
     47: offset_delete,
+    57: update_features,
     60: describe_cluster,
     69: consumer_group_describe,
     74: list_config_resources,

@@ -8,6 +8,8 @@ import pytest
 from failover.apis.coordinators import NO_TRANSACTIONS
 from failover.catalogue.catalog import NodeChanged
 from failover.catalogue.cluster_view import Node
+from failover.catalogue.levels import ROLLCALL_VERSION
+from failover.catalogue.records import feature_record
 from failover.partition_kinds import SHARE_STATE
 from protocol.wire import messages as m
 from protocol.wire.apis import API, error_response
@@ -96,7 +98,12 @@ def test_api_versions_lists_exactly_what_is_served(keeper: Keeper) -> None:
     }
 
 
-SUPPORTED = [("group.version", 0, 1), ("streams.version", 0, 1), ("share.version", 0, 1)]
+SUPPORTED = [
+    ("group.version", 0, 1),
+    ("streams.version", 0, 1),
+    ("share.version", 0, 1),
+    ("rollcall.version", 0, 1),
+]
 GROUP_1, SHARE_1 = ("group.version", 1, 1), ("share.version", 1, 1)
 STREAMS_1 = ("streams.version", 1, 1)
 
@@ -125,6 +132,16 @@ def test_features_are_listed_by_their_levels(
         for one in response.finalized_features
     ] == finalized
     assert response.finalized_features_epoch == 0
+
+
+def test_a_finalized_level_and_its_epoch_are_told_by_every_node(keeper: Keeper) -> None:
+    for level, epoch in ((1, 1), (0, 2), (1, 3)):
+        keeper.catalog.replay(feature_record(ROLLCALL_VERSION, level, epoch))
+        message = m.ApiVersionsRequest(client_software_name="x", client_software_version="1.0")
+        response = answer(keeper.view(), 18, message)
+        told = {one.name: one.max_version_level for one in response.finalized_features}
+        assert told.get(ROLLCALL_VERSION, 0) == level
+        assert response.finalized_features_epoch == epoch
 
 
 @pytest.mark.parametrize(

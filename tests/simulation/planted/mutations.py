@@ -285,7 +285,7 @@ MUTATIONS: Mapping[str, Mutation] = {
         (own_copy_counts_unsynced, 0, "a leader counts its own copy before it is synced"),
         (sync_covers_later_writes, 0, "a sync covers what was written after it began"),
         (uncommitted_applied_by_standby, 1, "a standby applies what is not committed"),
-        (dirty_machine_kept, 21, "a demoted leader keeps what was truncated"),
+        (dirty_machine_kept, 32, "a demoted leader keeps what was truncated"),
         (last_slice_dropped, 4, "the last slice of a snapshot is lost"),
         (epoch_not_bumped, 0, "a candidate stands in the old epoch"),
         (incomplete_candidate_elected, 4, "a vote goes to a candidate that lacks records"),

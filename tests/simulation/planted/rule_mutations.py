@@ -223,8 +223,8 @@ RULE_PLANTED: tuple[tuple[Callable[[], list[Patch]], int, str], ...] = (
     (promoted_without_the_tail, 0, "a new leader has not applied what it may commit"),
     (waiting_forgotten_after_demotion, 7, "who waits is not told of the demotion"),
     (deferred_requests_forgotten, 0, "requests that wait for a lease are forgotten"),
-    (fenced_members_heard, 6, "a replaced static member is taken for its successor"),
-    (deleted_topics_keep_offsets, 9, "offsets of deleted topics stay"),
+    (fenced_members_heard, 1, "a replaced static member is taken for its successor"),
+    (deleted_topics_keep_offsets, 17, "offsets of deleted topics stay"),
     (deleted_topics_forgotten_by_new_leaders, 17, "a new leader keeps offsets of deleted topics"),
 )
 RULE_MUTATIONS: Mapping[str, Mutation] = {
