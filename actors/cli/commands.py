@@ -15,6 +15,7 @@ from actors.cli import exchange as cli_exchange
 from actors.cli import groups as cli_groups
 from actors.cli import members as cli_members
 from actors.cli import topics as cli_topics
+from actors.cli import upgrade as cli_upgrade
 
 if TYPE_CHECKING:
     from argparse import ArgumentParser, _SubParsersAction
@@ -23,5 +24,5 @@ if TYPE_CHECKING:
 def add_parsers(subparsers: _SubParsersAction[ArgumentParser]) -> None:
     """Add the commands of each module."""
     administration = (cli_groups, cli_members, cli_topics, cli_configs)
-    for command in (*administration, cli_backup, cli_exchange, cli_balance):
+    for command in (*administration, cli_backup, cli_exchange, cli_balance, cli_upgrade):
         command.add_parser(subparsers)

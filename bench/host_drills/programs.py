@@ -2,7 +2,7 @@
 
 The newer one is built from this checkout. Without an older one, the checkout is the older one, and
 the newer one is a copy in which a later version's changes are made: the peer protocol has one more
-version, and values that processes exchange have more fields.
+version, there is one more feature level, and values that processes exchange have more fields.
 """
 
 from __future__ import annotations
@@ -56,15 +56,18 @@ NEW_CALL: Final = '''    async def added(self) -> None:
         """Do nothing: older versions lack this call."""
 
 '''
+LEVELS_END: Final = ')\n"""By number."""'
 ROWS_END: Final = ')\n"""The versions that this program speaks'
 
 
 def later_changes(newest_link: int) -> Sequence[SourceChange]:
     """Return what a later version might change; ``newest_link`` is that of the present one."""
     row = f'    PeerVersion(number={newest_link + 1}, kinds=len(KINDS), about="a drill\'s"),\n'
+    level = "    Level(records=_RECORDS, files=_FILES),\n"
     field = '    added: str = "by a later version"\n'
     return (
         SourceChange(LINKS, ROWS_END, row + ROWS_END),
+        SourceChange("failover/catalogue/levels.py", LEVELS_END, level + LEVELS_END),
         SourceChange(
             "actors/cluster/spec.py", "    cluster_id: str\n", f"{field}    cluster_id: str\n"
         ),

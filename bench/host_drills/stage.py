@@ -271,6 +271,16 @@ class HostStage:
         links = sorted(used for row in rows for used in row["link_versions"].values())
         self.rehearsal.say(f"links between coordinators: {dict(Counter(links))} (version: ends)")
 
+    def raise_level(self) -> None:
+        """Raise the feature level to the newest one that the hosts' version supports."""
+        self.command("upgrade")
+        self.wait_until_well()
+        for row in (self.status() or {}).get("coordinators", []):
+            levels = row["levels"]
+            if levels["finalized"] != (wanted := levels["supported"][1]):
+                found = f"level {levels['finalized']}, not {wanted}"
+                raise DrillError(f"Coordinator {row['node_id']} has {found}.")
+
     def set_clock(self, host: NamespaceHost, ahead_ms: int) -> None:
         """Set a host's wall clock."""
         self.rehearsal.fault_begins()

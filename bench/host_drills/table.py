@@ -202,6 +202,7 @@ def _rolling_upgrade(stage: HostStage) -> None:
     for program in (newer, older, newer):
         for host in reversed(stage.hosts):
             stage.install(host, program)
+    stage.raise_level()
 
 
 def _add_host_under_load(stage: HostStage) -> None:
@@ -300,7 +301,7 @@ HOST_DRILLS: Final[Mapping[str, HostDrill]] = {
         ),
         HostDrill(
             name="rolling-upgrade",
-            about="each host runs a newer version, Ray's head last; then the older; then the newer",
+            about="each host gets a newer version, the older, the newer; the level is raised",
             carry_out=_rolling_upgrade,
             ray_settings=UNCOMPILED,
             has_two_versions=True,

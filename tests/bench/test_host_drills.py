@@ -232,6 +232,9 @@ class NotingStage(HostStage):
             "balance": f"Hosts without coordinators: {', '.join(joined)}" if joined else "",
         }
 
+    def finalized(self):
+        return int(("upgrade",) in self.cluster.commands)
+
     def _versions(self, node_id):
         by_ip = {host.ip: host for host in self.network}
         programs = {program.path: program for program in self.versions}
@@ -239,6 +242,7 @@ class NotingStage(HostStage):
         mine = runs[node_id]
         return {
             "version": mine.version,
+            "levels": {"supported": [0, 1], "finalized": self.finalized()},
             "link_versions": {
                 str(other): self.link_version(mine.newest_link, theirs.newest_link)
                 for other, theirs in enumerate(runs)
@@ -429,7 +433,9 @@ def upgraded(tmp_path):
 def test_an_upgrade_goes_forth_and_back_and_forth_with_the_head_last(tmp_path):
     row, stage = upgraded(tmp_path)
     row.carry_out(stage)
-    drained = [words[1] for words in stage.cluster.commands]
+    *drains, last = stage.cluster.commands
+    assert last == ("upgrade",)
+    drained = [words[1] for words in drains]
     assert drained == [f"10.77.0.{number}" for number in (3, 2, 1)] * 3
     assert {host.imports_from for host in stage.hosts} == {VERSIONS[1].path}
 
@@ -438,6 +444,13 @@ def test_an_upgrade_whose_links_are_of_another_version_ends_the_drill(tmp_path):
     row, stage = upgraded(tmp_path)
     stage.link_version = max
     with pytest.raises(DrillError, match=r"link of coordinators 0 and 2 is of version 6, not 5"):
+        row.carry_out(stage)
+
+
+def test_a_level_that_is_not_raised_ends_the_drill(tmp_path):
+    row, stage = upgraded(tmp_path)
+    stage.finalized = lambda: 0
+    with pytest.raises(DrillError, match="Coordinator 0 has level 0, not 1"):
         row.carry_out(stage)
 
 
