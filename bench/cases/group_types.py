@@ -15,21 +15,22 @@ TYPE_CONFIGS: Final[Mapping[str, Mapping[str, str]]] = {
 }
 """By type; both servers have them."""
 
+_LARGE_TARGETS: Final = {"message.max.bytes": "16777216"}
 PEER_TYPE_CONFIGS: Final[Mapping[str, Mapping[str, str]]] = {
     "consumer": {},
     "share": {
         "share.coordinator.state.topic.num.partitions": "1",
         "share.coordinator.state.topic.replication.factor": "1",
         "share.coordinator.state.topic.min.isr": "1",
-        "message.max.bytes": "16777216",
+        **_LARGE_TARGETS,
     },
-    "streams": {},
+    "streams": _LARGE_TARGETS,
 }
 """For Kafka alone: its share state has as many partitions and replicas as its offsets, as ours.
 
 The target of a share group of a thousand members that read a hundred topics each has more than two
-megabytes. Kafka writes all of it in one batch, and with its default, one megabyte, it answers such
-heartbeats with UNKNOWN_SERVER_ERROR.
+megabytes, and so has that of a streams group of 50,000 tasks. Kafka writes all of it in one batch,
+and with its default, one megabyte, it answers such heartbeats with UNKNOWN_SERVER_ERROR.
 """
 
 
