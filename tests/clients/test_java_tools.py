@@ -1,5 +1,6 @@
 """Kafka's Java client and tools: kafka-consumer-groups, VerifiableConsumer, batch LeaveGroup."""
 
+import re
 from operator import itemgetter
 
 import pytest
@@ -16,6 +17,7 @@ from tests.clients.java import (
     run_java,
     table,
 )
+from tests.clients.servers import is_kafka
 from tests.waiting import until
 
 RANGE = "org.apache.kafka.clients.consumer.RangeAssignor"
@@ -37,6 +39,39 @@ def member_of(bootstrap: str, name: str, closing: Closing) -> Member:
     closing(member.close)
     poll_until([member], lambda: len(member.assigned) == 2, 30, "all partitions are assigned")
     return member
+
+
+def features(bootstrap: str, *arguments: str) -> str:
+    """Run what ``kafka-features.sh`` runs."""
+    tool = "org.apache.kafka.tools.FeatureCommand"
+    return run_java(tool, "--bootstrap-server", bootstrap, *arguments)
+
+
+CELL = re.compile(r"(\w+): (\S+)")
+
+
+def described(bootstrap: str, feature: str) -> dict[str, str]:
+    """Give the line about a feature, of which each cell is ``Name: value``."""
+    lines = features(bootstrap, "describe").splitlines()
+    (row,) = (row for row in map(CELL.findall, lines) if ("Feature", feature) in row)
+    return dict(row)
+
+
+@pytest.mark.skipif(is_kafka(), reason="a Kafka has no feature of ours")
+def test_kafka_features_shows_raises_and_lowers_the_feature_level(bootstrap: str) -> None:
+    feature = "rollcall.version"
+    row = described(bootstrap, feature)
+    assert (row["SupportedMinVersion"], row["SupportedMaxVersion"]) == ("0", "1")
+    assert row["FinalizedVersionLevel"] == "0"
+    asked = ("upgrade", "--feature", f"{feature}=1")
+    assert "can be upgraded to 1" in features(bootstrap, *asked, "--dry-run")
+    assert described(bootstrap, feature)["FinalizedVersionLevel"] == "0"
+    assert f"{feature} was upgraded to 1." in features(bootstrap, *asked)
+    raised = described(bootstrap, feature)
+    assert raised["FinalizedVersionLevel"] == "1"
+    assert int(raised["Epoch"]) == int(row["Epoch"]) + 1
+    assert f"{feature} was disabled." in features(bootstrap, "disable", "--feature", feature)
+    assert described(bootstrap, feature)["FinalizedVersionLevel"] == "0"
 
 
 def test_groups_are_listed_with_type_and_state(bootstrap: str, name: str, closing: Closing) -> None:
