@@ -22,7 +22,6 @@ from actors.cluster.ray_calls import (
 from actors.cluster.ray_peers import CONTROLLER, assignor_name, cause, coordinator_name
 from actors.deployment.actors import ControllerActor
 from actors.deployment.ray_hosts import RayHosts, create_coordinator
-from actors.deployment.status import console_moved
 from actors.errors import AlreadyRunningError, FailureError
 from actors.waiting import poll
 from actors.workers.assignor import AssignorWorker
@@ -39,6 +38,9 @@ WORKER_NICENESS: Final = 5
 """The niceness of assignor workers: heartbeats take precedence."""
 
 READY_S: Final = 60.0
+READY_EACH_S: Final = 3.0
+"""So much longer each coordinator may take: starting a process takes seconds of CPU time."""
+
 READY_MOST_S: Final = 20.0
 """After this a cluster starts without some of its coordinators, if the others suffice."""
 
@@ -73,10 +75,15 @@ def create(spec: ClusterSpec, operator: Operator) -> str:
         return _create(spec, operator)
     except LateError:
         raise FailureError(
-            f"The coordinators were not ready within {READY_S:g} s. See {spec.data_dir}/logs."
+            f"The coordinators were not ready within {ready_s(spec):g} s. See {spec.data_dir}/logs."
         ) from None
     except ACTOR_FAILED as error:
         raise FailureError(f"An actor could not start: {cause(error)}") from error
+
+
+def ready_s(spec: ClusterSpec) -> float:
+    """Return how long the start of a cluster may take."""
+    return READY_S + READY_EACH_S * spec.partitions
 
 
 def _create(spec: ClusterSpec, operator: Operator) -> str:
@@ -91,15 +98,13 @@ def _create(spec: ClusterSpec, operator: Operator) -> str:
         left_out = _restart_formed(spec, opened, operator)
     else:
         _form(coordinators, opened, operator)
-    if failure := answer(controller.ready.remote(), READY_S):
+    if failure := answer(controller.ready.remote(), ready_s(spec)):
         raise FailureError(failure)
     if _await_ready(spec, coordinators, left_out, operator):
         with contextlib.suppress(CallError):  # it only balances leaderships
             answer(controller.settle.remote(), READY_S)
     _start_workers(spec)
     console: str = answer(controller.console.remote(), READY_S)
-    if why := console_moved(spec.console.port, console):
-        operator.say(why)
     return console
 
 
@@ -110,7 +115,7 @@ def _await_opened(spec: ClusterSpec, coordinators: Sequence[Any]) -> list[LogOpe
     """
     calls = [each.opened.remote() for each in coordinators]
     left: list[Any] = []
-    for wait_s in (READY_MOST_S, READY_S - READY_MOST_S):
+    for wait_s in (READY_MOST_S, ready_s(spec) - READY_MOST_S):
         _, left = answered(calls, wait_s)
         missing = [node_id for node_id, call in enumerate(calls) if call in left]
         if not missing or (spec.directories and spec.can_lose(missing)):
@@ -140,9 +145,8 @@ def _form(
 ) -> None:
     """Form the cluster from the coordinators' directories: record them, then distribute them."""
     rows = [row for row in opened if row is not None]
-    for row in rows:
-        if row.failure:
-            raise row.refusal(row.failure)
+    for failure in filter(None, (row.failure for row in rows)):
+        raise FailureError(failure)
     directories = tuple(row.directory_id for row in rows)
     operator.formed(directories)
     answer([each.form.remote(directories) for each in coordinators], READY_S)
@@ -171,9 +175,8 @@ def _restart_formed(
     here: the controller does that when the remaining voters lead and have all records.
     """
     rows = {node_id: row for node_id, row in enumerate(opened) if row is not None}
-    for row in rows.values():
-        if row.failure and not row.is_damaged:
-            raise row.refusal(row.failure)
+    for failure in (row.failure for row in rows.values() if row.failure and not row.is_damaged):
+        raise FailureError(failure)
     damaged = [node_id for node_id, row in rows.items() if row.is_damaged]
     away = [node_id for node_id, row in enumerate(opened) if row is None]
     empty = [
@@ -214,7 +217,7 @@ def _await_ready(
         if node_id not in left_out
     }
     left = list(waiting)
-    for wait_s in (READY_MOST_S, READY_S - READY_MOST_S):
+    for wait_s in (READY_MOST_S, ready_s(spec) - READY_MOST_S):
         done, left = answered(left, wait_s)
         for one, failure in zip(done, answer(done, READY_S), strict=True):
             if not failure:
@@ -222,7 +225,7 @@ def _await_ready(
             node_id = waiting[one]
             late: LogOpenResult = answer(coordinators[node_id].opened.remote(), READY_S)
             if not (late.is_damaged and spec.can_lose({*left_out, node_id})):
-                raise late.refusal(failure)
+                raise FailureError(failure)
             operator.say(_to_be_healed(failure))  # the damage was found when the log was loaded
             left_out = [*left_out, node_id]
         missing = [*left_out, *(waiting[one] for one in left)]
