@@ -64,11 +64,11 @@ def _mistakes(scenario: Scenario) -> Iterator[Mistake]:
 
 
 def _configs(scenario: Scenario) -> Iterator[Mistake]:
-    for name, value in scenario.configs.items():
-        try:
-            Configs({name: value})
-        except ConfigError as error:
-            yield ("configs", name), f"configs: {str(error).rstrip('.')}."
+    try:
+        Configs(scenario.configs)
+    except ConfigError as error:
+        named = [name for name in scenario.configs if name in str(error)]
+        yield ("configs", *named[:1]), f"configs: {str(error).rstrip('.')}."
 
 
 def _group(scenario: Scenario, group: Group, place: Place) -> Iterator[Mistake]:

@@ -123,6 +123,14 @@ def test_a_bad_scenario_is_refused_in_one_sentence_with_its_line(text: str, sent
     assert "\n" not in str(refused.value)
 
 
+def test_configs_are_checked_together() -> None:
+    low = '"group.consumer.min.heartbeat.interval.ms" = "500"'
+    interval = '"group.consumer.heartbeat.interval.ms" = "500"'
+    assert len(parse("s", group_with("[configs]", interval, low)).configs) == 2
+    with pytest.raises(DrillError, match=r"line 11: configs: .* must not be greater than"):
+        parse("s", group_with("[configs]", interval))
+
+
 def test_every_mistake_is_told() -> None:
     with pytest.raises(DrillError) as refused:
         parse("s", f"seed = -1\n{GOOD}replicas = 0\nstatics = true\nstart_time = 1\n")
