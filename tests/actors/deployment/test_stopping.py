@@ -164,7 +164,7 @@ def test_whatever_moment_it_is_stopped_at_nothing_is_left_behind(place: Place) -
         is_killed = signal.SIGKILL in signals
         is_ready = bool(detach) and out.startswith("READY")
         if is_killed or is_ready:
-            cope(place, rng, story)
+            cope(place, rng, story, runs=is_ready)
         else:
             # One that has not yet taken the signals dies of them.
             assert process.returncode in {0, 1, -signals[0]}, story
@@ -178,15 +178,21 @@ def is_pythons_own(err: str) -> bool:
     return err.rstrip().endswith("KeyboardInterrupt") and "in entry" not in err
 
 
-def cope(place: Place, rng: random.Random, story: str) -> None:
-    """Go on after a kill with whichever command comes first; then take everything down."""
+def cope(place: Place, rng: random.Random, story: str, *, runs: bool) -> None:
+    """Go on with whichever command comes first; then take everything down.
+
+    ``runs``: the cluster was READY before the signal, and goes on without the command.
+    """
     where = ("--data-dir", place.data_dir)
     words = rng.choice([(), ("status",), ("up", "--detach", "--port", "0", *ONE)])
     if words:
         said = place.run(*words, *where)
         assert "Traceback" not in said.stderr, (story, said.stderr)
         assert "Several" not in said.stderr, (story, said.stderr)
-        if words[0] == "up":
+        if words[0] == "up" and runs:
+            assert said.returncode == 2, story
+            assert "is in use by a running cluster" in said.stderr, story
+        elif words[0] == "up":
             assert (said.returncode, said.stdout[:6]) == (0, "READY "), (story, said.stderr)
     down = place.run("down", *where)
     assert down.returncode == 0 or "No cluster runs" in down.stderr, (story, down.stderr)
