@@ -22,6 +22,7 @@ from actors.cluster.ray_calls import (
 from actors.cluster.ray_peers import CONTROLLER, assignor_name, cause, coordinator_name
 from actors.deployment.actors import ControllerActor
 from actors.deployment.ray_hosts import RayHosts, create_coordinator
+from actors.deployment.status import console_moved
 from actors.errors import AlreadyRunningError, FailureError
 from actors.waiting import poll
 from actors.workers.assignor import AssignorWorker
@@ -105,6 +106,8 @@ def _create(spec: ClusterSpec, operator: Operator) -> str:
             answer(controller.settle.remote(), READY_S)
     _start_workers(spec)
     console: str = answer(controller.console.remote(), READY_S)
+    if why := console_moved(spec.console.port, console):
+        operator.say(why)
     return console
 
 
@@ -145,8 +148,9 @@ def _form(
 ) -> None:
     """Form the cluster from the coordinators' directories: record them, then distribute them."""
     rows = [row for row in opened if row is not None]
-    for failure in filter(None, (row.failure for row in rows)):
-        raise FailureError(failure)
+    for row in rows:
+        if row.failure:
+            raise row.refusal(row.failure)
     directories = tuple(row.directory_id for row in rows)
     operator.formed(directories)
     answer([each.form.remote(directories) for each in coordinators], READY_S)
@@ -175,8 +179,9 @@ def _restart_formed(
     here: the controller does that when the remaining voters lead and have all records.
     """
     rows = {node_id: row for node_id, row in enumerate(opened) if row is not None}
-    for failure in (row.failure for row in rows.values() if row.failure and not row.is_damaged):
-        raise FailureError(failure)
+    for row in rows.values():
+        if row.failure and not row.is_damaged:
+            raise row.refusal(row.failure)
     damaged = [node_id for node_id, row in rows.items() if row.is_damaged]
     away = [node_id for node_id, row in enumerate(opened) if row is None]
     empty = [
@@ -225,7 +230,7 @@ def _await_ready(
             node_id = waiting[one]
             late: LogOpenResult = answer(coordinators[node_id].opened.remote(), READY_S)
             if not (late.is_damaged and spec.can_lose({*left_out, node_id})):
-                raise FailureError(failure)
+                raise late.refusal(failure)
             operator.say(_to_be_healed(failure))  # the damage was found when the log was loaded
             left_out = [*left_out, node_id]
         missing = [*left_out, *(waiting[one] for one in left)]

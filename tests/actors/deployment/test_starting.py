@@ -6,7 +6,7 @@ import pytest
 
 from actors.deployment.actors import LogOpenResult
 from actors.deployment.starting import READY_S, _restart_formed, ready_s
-from actors.errors import FailureError
+from actors.errors import BadInputError, ExitCode, FailureError
 from tests.actors.deployment.test_controller import SPEC
 
 FORMED = replace(SPEC, directories=("d0", "d1", "d2"))
@@ -58,6 +58,15 @@ def test_a_cluster_without_a_majority_of_its_logs_does_not_start(
     with pytest.raises(FailureError, match=sentence) as refusal:
         _restart_formed(FORMED, opened, Operator())
     assert "restore" not in str(refusal.value) and "\n" not in str(refusal.value)
+
+
+def test_a_program_that_is_older_than_the_clusters_level_is_the_operators_mistake() -> None:
+    why = "The cluster's rollcall.version is finalized at level 2: install another version."
+    older = LogOpenResult("d1", why, is_damaged=False, is_new=False, is_mistake=True)
+    with pytest.raises(BadInputError) as refusal:
+        _restart_formed(FORMED, [whole(0), older, whole(2)], Operator())
+    assert str(refusal.value) == why
+    assert refusal.value.exit_code == ExitCode.BAD_INPUT
 
 
 def test_a_cluster_of_many_coordinators_may_take_longer_to_start() -> None:
