@@ -21,6 +21,7 @@ import pytest
 
 from actors.cluster import processes
 from actors.cluster.processes import is_alive
+from actors.errors import ExitCode
 from tests.conftest import rollcall
 from tests.waiting import WITHIN_S, until
 
@@ -190,12 +191,12 @@ def cope(place: Place, rng: random.Random, story: str, *, runs: bool) -> None:
         assert "Traceback" not in said.stderr, (story, said.stderr)
         assert "Several" not in said.stderr, (story, said.stderr)
         if words[0] == "up" and runs:
-            assert said.returncode == 2, story
+            assert said.returncode == ExitCode.BAD_INPUT, story
             assert "is in use by a running cluster" in said.stderr, story
         elif words[0] == "up":
             assert (said.returncode, said.stdout[:6]) == (0, "READY "), (story, said.stderr)
     down = place.run("down", *where)
-    assert down.returncode == 0 or "No cluster runs" in down.stderr, (story, down.stderr)
+    assert down.returncode in {ExitCode.OK, ExitCode.NO_CLUSTER}, (story, down.stderr)
     assert place.processes() == set(), f"{story}: down has returned"
 
 
