@@ -29,7 +29,10 @@ def cluster(new_cluster: NewCluster, tmp_path: Path) -> RunningCluster:
 
 @pytest.fixture
 def riders(cluster: RunningCluster) -> Iterator[Program]:
-    made = rollcall("topics", "--bootstrap-server", cluster.bootstrap, "--create", "--topic", TOPIC)
+    made = rollcall(
+        "topics", "--bootstrap-server", cluster.bootstrap, "--create", "--topic", TOPIC,
+        "--partitions", str(len(MEMBERS)),
+    )  # fmt: skip
     assert made.returncode == 0, made.stderr
     program = Program(
         [
@@ -38,6 +41,7 @@ def riders(cluster: RunningCluster) -> Iterator[Program]:
             *(f"member={name},{GROUP},static-{name}" for name in MEMBERS),
         ]
     )  # fmt: skip
+    until(lambda: shares(program) == dict.fromkeys(MEMBERS, 1), 90, "each has its partition")
     yield program
     program.kill()
 
@@ -48,8 +52,15 @@ def told(riders: Program, *events: str) -> list[list[str]]:
     return [words for words in lines if len(words) > 2 and words[2] in events]
 
 
+def shares(riders: Program) -> dict[str, int]:
+    """Return how many partitions each member got last."""
+    return {
+        words[1]: len(words[3:]) and len(words[3].split(",")) for words in told(riders, "ASSIGNED")
+    }
+
+
 def wait_for_commits(riders: Program) -> None:
-    """Wait until the members have committed once more; one may have no partition."""
+    """Wait until the members have committed once more."""
     before = len(told(riders, "COMMITTED"))
     until(lambda: len(told(riders, "COMMITTED")) > before + 2, 90, "members commit")
 
