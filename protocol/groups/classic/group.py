@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, ClassVar, Final
 
+from protocol.groups.classic.member_records import MemberRecords
 from protocol.groups.classic.protocol_lists import ProtocolLists
 from protocol.groups.classic.states import ClassicGroupState
 from protocol.groups.event_log import MemberEventLog
@@ -138,7 +139,7 @@ class ClassicGroupRuntime:
     pending_sync: dict[str, None] = field(default_factory=dict)
     awaiting_join: int = 0
     protocol_lists: ProtocolLists = field(default_factory=ProtocolLists)
-    records: dict[str, MemberMetadata] = field(default_factory=dict)
+    records: MemberRecords = field(default_factory=MemberRecords)
     subscriptions: tuple[bytes, ...] = ()
     topics: frozenset[str] | None = None
     topics_of: tuple[bytes, ...] | None = None
@@ -202,14 +203,14 @@ class ClassicGroupRuntime:
         if self.leader_id == member.member_id:
             self.leader_id = next(iter(self.members), None)
         self.pending_sync.pop(member.member_id, None)
-        self.records.pop(member.member_id, None)
+        self.records.discard(member.member_id)
 
     def replace(self, member: ClassicGroupMember, new_member_id: str) -> None:
         """Give a static member a new member id; it keeps its assignment, place and roles."""
         self.stamp += 1
         old_member_id = member.member_id
         del self.members[old_member_id]
-        self.records.pop(old_member_id, None)
+        self.records.discard(old_member_id)
         member.member_id = new_member_id
         member.lease = None
         self.members[new_member_id] = member

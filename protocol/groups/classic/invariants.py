@@ -71,7 +71,8 @@ def _phases(_: Context, group: ClassicGroupRuntime) -> Iterator[str]:
             yield "a settled group is not as it was persisted"
         if (hard.generation, hard.protocol) != (group.generation, group.protocol_name):
             yield "a settled group has another generation or protocol than was persisted"
-        if list(group.records) != list(group.members):
+        written = [part.member_id for part in group.records.parts()]
+        if list(group.records) != list(group.members) or written != list(group.members):
             yield "the members' records are not the members'"
     elif group.generation < hard.generation:
         yield "a rebalance went back behind what was persisted"

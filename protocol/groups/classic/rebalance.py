@@ -144,7 +144,7 @@ def persist(ctx: Context, group: ClassicGroupRuntime) -> None:
         protocol=group.protocol_name,
         leader=group.leader_id,
         current_state_timestamp=group.state_timestamp_ms,
-        members=tuple(group.records.values()),
+        members=group.records.parts(),
     )
     ctx.emit(Record(GroupMetadataKey(group=group.group_id), value))
     ctx.result.rewritten = len(value.members)
