@@ -85,6 +85,9 @@ _CLUSTER = (
         ),
         dynamic=True,
     ),
+    _int("metrics.groups.max", 50, 0,
+         "How many groups of a coordinator have metrics of their own: the most active ones.",
+         high=1000, dynamic=True),
     _text("broker.rack", None,
           "The rack of coordinators whose Ray node has none: a Ray node's rack is its"
           " environment variable ROLLCALL_RACK or its label ray.io/availability-zone."),

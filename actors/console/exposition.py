@@ -5,9 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from prometheus_client import CollectorRegistry, generate_latest
-from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
+from prometheus_client.core import (
+    CounterMetricFamily,
+    GaugeMetricFamily,
+    HistogramMetricFamily,
+)
 
-from actors.telemetry.metric_table import ROWS, MetricKind, MetricScope, escaped
+from actors.telemetry.metric_table import ROWS, MetricKind, MetricScope
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -16,7 +20,11 @@ if TYPE_CHECKING:
 
     from actors.telemetry.metric_table import MetricRow
 
-FAMILIES: Final = {MetricKind.GAUGE: GaugeMetricFamily, MetricKind.COUNTER: CounterMetricFamily}
+FAMILIES: Final = {
+    MetricKind.GAUGE: GaugeMetricFamily,
+    MetricKind.COUNTER: CounterMetricFamily,
+    MetricKind.HISTOGRAM: HistogramMetricFamily,
+}
 
 
 def exposition(status: Mapping[str, Any]) -> str:
@@ -35,16 +43,25 @@ class _Status:
     def collect(self) -> Iterator[Metric]:
         """Return every metric of the table that has a value."""
         for row in ROWS:
-            for key, end in row.names.items():
-                family = FAMILIES[row.kind](
-                    row.prometheus + escaped(end), row.about, labels=row.all_labels
-                )
-                for labels, value in self._values(row, key):
-                    family.add_metric(labels, value)
+            labels = [*row.all_labels, *(["percentile"] if row.is_by_percentile else [])]
+            for name, keys in row.families.items():
+                family = FAMILIES[row.kind](name, row.help, labels=labels)
+                for key in keys:
+                    self._add(family, row, key)
                 if family.samples:
                     yield family
 
-    def _values(self, row: MetricRow, key: str) -> Iterator[tuple[list[str], float]]:
+    def _add(self, family: Metric, row: MetricRow, key: str) -> None:
+        """Add the values of one name of the status."""
+        percentile = [key.rpartition("-")[2]] if row.is_by_percentile else []
+        for labels, value in self._values(row, key):
+            if isinstance(family, HistogramMetricFamily):
+                family.add_metric(labels, [*value["buckets"].items()], value["sum"])
+            else:
+                assert isinstance(family, GaugeMetricFamily | CounterMetricFamily)
+                family.add_metric([*labels, *percentile], row.factor * value)
+
+    def _values(self, row: MetricRow, key: str) -> Iterator[tuple[list[str], Any]]:
         for own, part in self._parts(row.scope):
             for labels, value in row.read(part, key):
                 yield [*own, *labels], value

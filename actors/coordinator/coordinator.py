@@ -59,6 +59,7 @@ if TYPE_CHECKING:
     from actors.cluster.spec import ClusterSpec
     from actors.coordinator.pump import Observer
     from actors.coordinator.registration import ControlPlane
+    from actors.telemetry.histograms import Histogram
     from actors.workers.dispatcher import Workers
     from failover.catalogue.cluster_view import Node
     from protocol.groups.effects import Event, Request
@@ -530,6 +531,10 @@ class Coordinator:
         groups, events = self._group_metrics.status(), self._event_metrics.status()
         return {**self._dispatcher.metrics.status(), **groups, **events, **self._watch.gauges()}
 
+    def histograms(self) -> dict[str, Histogram]:
+        """Return what is counted in buckets, by its name in the metrics."""
+        return {**self._group_metrics.histograms(), **self._event_metrics.histograms()}
+
     def _computed(self, partition: int, event: Event) -> None:
         """Handle the result of a task."""
         if self._pump is not None:
@@ -586,5 +591,6 @@ class Coordinator:
             self._event_metrics.look()
         else:
             shards, states = pump.host.led_shards(), pump.host.partition_states()
-            self._group_metrics.count(shards)
+            shown_max = pump.host.view.configs.integer("metrics.groups.max")
+            self._group_metrics.count(shards, shown_max)
             self._event_metrics.look(shards, states, len(pump.listener.inbox))

@@ -60,6 +60,9 @@ class LogSync:
         self.delay_ms = 0
         """For drills: a delay for every sync."""
 
+        self.took: Callable[[float], None] = lambda _: None
+        """Is told the seconds that each sync took."""
+
         self._log = log
         self._loop = loop
         self._done = done
@@ -114,6 +117,7 @@ class LogSync:
             return
         took_ms = 1000 * (time.monotonic() - began_s)
         self._took_ms.add(took_ms)
+        self.took(took_ms / 1000)
         self._log.end_sync(sync)
         if took_ms > SLOW_MS and time.monotonic() - self._told_s >= TELL_S:
             self._told_s = time.monotonic()

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final, Protocol
 from actors.coordinator.log_sync import LogSync
 from actors.serving.listener import Listener
 from actors.tasks import Tasks
-from actors.telemetry.event_metrics import SHARE_WRITE_APIS
+from actors.telemetry.event_metrics import TIMED_APIS
 from actors.telemetry.rate_limited_log import RateLimitedLog
 from failover.ports import Ports
 from failover.requests.inbox import SERVE_S_MAX
@@ -118,7 +118,7 @@ class Pump:
         self._group_metrics = dependencies.group_metrics
         self._event_metrics = dependencies.event_metrics
         self.listener.timed = self._event_metrics.timed
-        self.listener.share_write = self._event_metrics.began
+        self.listener.began = self._event_metrics.began
         self._observer = dependencies.observer
         self._forwarding = dependencies.forwarding
         self._clock = dependencies.clock
@@ -128,6 +128,7 @@ class Pump:
         self._after_turn = after_turn
         self._loop = asyncio.get_running_loop()
         self.syncs = LogSync(log, self._loop, self._synced, self._not_synced)
+        self.syncs.took = self._event_metrics.sync_s.add
         self._waiting: dict[Ticket, asyncio.Future[Entity]] = {}
         self._is_scheduled = False
         self._is_closed = False
@@ -170,8 +171,8 @@ class Pump:
         self._waiting[ticket] = answer
         try:
             self.wake()
-            if request.api_key in SHARE_WRITE_APIS:
-                self._event_metrics.began(ticket)
+            if request.api_key in TIMED_APIS:
+                self._event_metrics.began(ticket, request.api_key)
             self.receive(replace(request, ticket=ticket))
             return await asyncio.wait_for(answer, FORWARDED_S)
         except TimeoutError:

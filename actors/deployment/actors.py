@@ -95,7 +95,9 @@ class CoordinatorActor:
         workers = ray_peers.RayWorkers()
         spec = with_node_rack(spec, ray_calls.own_node_labels())  # each label has one value
         self._coordinator = Coordinator(spec, node_id, ours, telemetry, workers=workers)
-        self._export = open_metrics(resource, self._coordinator.metrics)
+        self._export = open_metrics(
+            resource, self._coordinator.metrics, self._coordinator.histograms()
+        )
         self._coordinator.start()
 
     async def opened(self) -> LogOpenResult:

@@ -20,7 +20,7 @@ from actors.serving.admission import Admission, Limits
 from actors.serving.connection import Connection, InFlight, RequestHandler
 from actors.serving.held_bytes import HeldBytes
 from actors.serving.memo import Memo
-from actors.telemetry.event_metrics import SHARE_WRITE_APIS
+from actors.telemetry.event_metrics import TIMED_APIS
 from actors.telemetry.rate_limited_log import RateLimitedLog
 from failover.requests.inbox import Inbox, serve
 from protocol.wire.frames import encode_response
@@ -54,7 +54,7 @@ class Listener:
 
     ``answered`` is told of each answer: its API key, ticket and bytes. ``timed`` is told of one
     request at a time how long it waited and how long it took, in seconds: that of the connection
-    ``measured``. ``share_write`` is told the ticket of each request that writes share state.
+    ``measured``. ``began`` is told the ticket and API key of each request of ``TIMED_APIS``.
     """
 
     def __init__(self, handler: RequestHandler, limits: Limits) -> None:
@@ -71,7 +71,7 @@ class Listener:
         self.sweeps = 0
         self._held_back: Inbox[Connection] = Inbox()
         self.timed: Callable[[float, float], None] = lambda *_: None
-        self.share_write: Callable[[Ticket], None] = lambda _: None
+        self.began: Callable[[Ticket, int], None] = lambda *_: None
         self.serve = partial(serve, self.inbox, Connection.ask, time.thread_time)
         self.measured: Connection | None = None
         self._queued_s = self._waited_s = 0.0
@@ -150,8 +150,8 @@ class Listener:
         """Return a new ticket for a client's request."""
         ticket = in_flight.ticket = self.draw_ticket()
         self._tickets[ticket] = in_flight
-        if in_flight.api_key in SHARE_WRITE_APIS:
-            self.share_write(ticket)
+        if in_flight.api_key in TIMED_APIS:
+            self.began(ticket, in_flight.api_key)
         return ticket
 
     def answer(self, reply: Reply) -> bool:

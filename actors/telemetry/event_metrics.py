@@ -6,11 +6,14 @@ thread.
 
 from __future__ import annotations
 
+import math
 import time
 from typing import TYPE_CHECKING, Any, Final
 
 from actors.telemetry.group_metrics import RecentRate
+from actors.telemetry.histograms import Histogram
 from actors.telemetry.metric_table import (
+    COMMIT_LATENCY,
     EVENT_PROCESSING_TIME_MS,
     EVENT_QUEUE_SIZE,
     EVENT_QUEUE_TIME_MS,
@@ -21,6 +24,7 @@ from actors.telemetry.metric_table import (
     SHARE_WRITE_LATENCY_MS,
     SHARE_WRITE_RATE,
     SHARE_WRITES,
+    SYNC_TIME,
     THREAD_IDLE_RATIO,
 )
 from actors.telemetry.metrics import Samples, percentile_rows
@@ -28,6 +32,7 @@ from failover.partitions.partition import PartitionState
 from protocol.wire.errors import ErrorCode
 from protocol.wire.messages import (
     InitializeShareGroupStateRequest,
+    OffsetCommitRequest,
     WriteShareGroupStateRequest,
 )
 
@@ -37,10 +42,18 @@ if TYPE_CHECKING:
     from protocol.groups.effects import Reply, Ticket
     from protocol.groups.shard import GroupShard
 
+COMMIT: Final = OffsetCommitRequest.__api_key__
 WRITE: Final = WriteShareGroupStateRequest.__api_key__
 SHARE_WRITE_APIS: Final = frozenset({WRITE, InitializeShareGroupStateRequest.__api_key__})
 """The requests that write share state: Kafka counts those of both."""
 
+TIMED_APIS: Final = SHARE_WRITE_APIS | {COMMIT}
+"""The requests that are measured until they are answered; of commits, one at a time."""
+
+COMMIT_S_MAX: Final = 60.0
+"""After this time the measured commit gives way to another one."""
+
+NO_TICKET: Final = -1
 UNDER_WAY_MAX: Final = 4_096
 """How many of them are measured at a time."""
 
@@ -54,8 +67,8 @@ STATES: Final[Mapping[PartitionState, str]] = {
 class EventMetrics:
     """The event loop of one coordinator: what waits for it, how busy it is, what it writes.
 
-    ``under_way`` are the writes of share state that are not answered yet, with the time when they
-    began: while there are none, no answer need be looked at.
+    ``under_way`` are the requests of :data:`TIMED_APIS` that are measured and not answered yet,
+    with the time when they began: while there are none, no answer need be looked at.
     """
 
     def __init__(
@@ -80,6 +93,9 @@ class EventMetrics:
         self._share_write_rate = RecentRate(clock_s)
         self._share_write_ms = Samples(clock_s)
         self.under_way: dict[Ticket, float] = {}
+        self.commit_s = Histogram()
+        self.sync_s = Histogram()
+        self._commit: Ticket = NO_TICKET
 
     def timed(self, queued_s: float, processed_s: float) -> None:
         """Count a request: how long it waited, and how long it took."""
@@ -91,16 +107,27 @@ class EventMetrics:
         self.flush_ms.add(1000 * seconds)
         self._flushes.add(1)
 
-    def began(self, ticket: Ticket) -> None:
-        """Begin to measure a request of :data:`SHARE_WRITE_APIS`."""
+    def began(self, ticket: Ticket, api_key: int) -> None:
+        """Begin to measure a request of :data:`TIMED_APIS`, unless it is one commit of several."""
+        if api_key == COMMIT:
+            measured_s = self.under_way.get(self._commit, -math.inf)
+            if self._clock_s() - measured_s < COMMIT_S_MAX:
+                return
+            self.under_way.pop(self._commit, None)
+            self._commit = ticket
         if len(self.under_way) >= UNDER_WAY_MAX:
             self.under_way.clear()
+            self._commit = ticket if api_key == COMMIT else NO_TICKET
         self.under_way[ticket] = self._clock_s()
 
     def answered(self, reply: Reply) -> None:
         """Count what a request wrote, and how long a write took until it was committed."""
         began_s = self.under_way.pop(reply.ticket, None)
         if began_s is None:
+            return
+        if reply.ticket == self._commit:
+            self._commit = NO_TICKET
+            self.commit_s.add(self._clock_s() - began_s)
             return
         message: Any = reply.message
         results = getattr(message, "results", ())
@@ -140,6 +167,10 @@ class EventMetrics:
                     self._offsets[name] += count
                     self._offset_rates[name].add(count)
 
+    def histograms(self) -> dict[str, Histogram]:
+        """Return what is counted in buckets."""
+        return {COMMIT_LATENCY: self.commit_s, SYNC_TIME: self.sync_s}
+
     def status(self) -> dict[str, Any]:
         """Return all metrics as plain values."""
         latency_ms = self._share_write_ms.values()
@@ -156,6 +187,7 @@ class EventMetrics:
                 f"{name}-rate": round(rate.per_second(), 3)
                 for name, rate in self._offset_rates.items()
             },
+            **{name: each.status() for name, each in self.histograms().items()},
             SHARE_WRITES: self._share_writes,
             SHARE_WRITE_RATE: round(self._share_write_rate.per_second(), 3),
             f"{SHARE_WRITE_LATENCY_MS}-avg": round(_mean(latency_ms), 3),

@@ -6,12 +6,15 @@ A metric is shown in three places with the same value: ``rollcall status --json`
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
+from failover.partition_kinds import title_of
+
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
 GROUP: Final = "group-coordinator-metrics"
 SHARE: Final = "share-coordinator-metrics"
@@ -43,6 +46,19 @@ PARTITIONS: Final = "num-partitions"
 SHARE_WRITES: Final = "share-state-write-total"
 SHARE_WRITE_RATE: Final = "share-state-write-rate"
 SHARE_WRITE_LATENCY_MS: Final = "share-state-write-latency-ms"
+
+REBALANCE_DURATION: Final = "rebalance-duration"
+COMMIT_LATENCY: Final = "offset-commit-latency"
+SYNC_TIME: Final = "log-sync-time"
+
+GROUP_MEMBERS: Final = "consumergroup-members"
+GROUP_STATE: Final = "consumergroup-state"
+GROUP_REBALANCING: Final = "consumergroup-rebalancing"
+GROUP_REBALANCES: Final = "consumergroup-rebalances"
+GROUPS_LEFT_OUT: Final = "consumergroups-left-out"
+MEMBERS_LEFT_OUT: Final = "consumergroups-left-out-members"
+GROUP_LABEL: Final = "consumergroup"
+"""The label with the name of a group, as in widely used exporters for Kafka."""
 
 OFFSET_COUNTS: Final[Mapping[str, str]] = {
     "offset-commit": "committed",
@@ -108,10 +124,14 @@ GROUP_TYPES: Final = (
 
 
 class MetricKind(StrEnum):
-    """The kind of a value: a gauge goes up and down, a counter only up while the process runs."""
+    """The kind of a value: a gauge goes up and down, a counter only up while the process runs.
+
+    A histogram counts durations in buckets (:mod:`actors.telemetry.histograms`).
+    """
 
     GAUGE = "gauge"
     COUNTER = "counter"
+    HISTOGRAM = "histogram"
 
 
 class MetricScope(StrEnum):
@@ -122,8 +142,8 @@ class MetricScope(StrEnum):
     CLUSTER = "cluster"
 
 
-Values: TypeAlias = "Iterable[tuple[tuple[str, ...], float]]"
-"""Values with their labels, without the label of the scope."""
+Values: TypeAlias = "Iterable[tuple[tuple[str, ...], Any]]"
+"""Values with their labels, without the label of the scope: numbers, or series of a histogram."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -165,14 +185,27 @@ class MetricRow:
         return (*own, *self.labels)
 
     @property
-    def about(self) -> str:
-        """Return the help text with the unit."""
-        return f"{self.help} Unit: {self.unit}." if self.unit.isalpha() else self.help
+    def is_by_percentile(self) -> bool:
+        """Whether Prometheus has the percentiles as one metric, with a label for each."""
+        return bool(self.percentiles) and PERCENTILES.keys() >= set(self.percentiles)
+
+    @property
+    def families(self) -> Mapping[str, Sequence[str]]:
+        """Return the names in Prometheus, and which names in the status each of them has."""
+        if self.is_by_percentile:
+            return {self.prometheus: tuple(self.names)}
+        return {self.prometheus + escaped(end): (name,) for name, end in self.names.items()}
+
+    @property
+    def factor(self) -> float:
+        """Return what a value is multiplied by for Prometheus, which has seconds."""
+        return 0.001 if self.unit == "ms" else 1.0
 
 
 def escaped(name: str) -> str:
-    """Return a name in Prometheus' form."""
-    return name.replace("-", "_").replace(".", "_")
+    """Return a name in Prometheus' form: in seconds, and without the end that histograms use."""
+    name = name.replace("-", "_").replace(".", "_")
+    return re.sub("_ms$", "_seconds", re.sub("_count$", "s", name))
 
 
 def _counted(coordinator: Mapping[str, Any], name: str) -> Values:
@@ -183,6 +216,22 @@ def _counted(coordinator: Mapping[str, Any], name: str) -> Values:
 def _by_label(coordinator: Mapping[str, Any], name: str) -> Values:
     found = (coordinator.get("metrics") or {}).get(name, {})
     return [((label,), count) for label, count in found.items()]
+
+
+def _by_group(coordinator: Mapping[str, Any], name: str) -> Values:
+    found = (coordinator.get("metrics") or {}).get(name, [])
+    return [(tuple(labels), value) for *labels, value in found]
+
+
+def _series(coordinator: Mapping[str, Any], name: str) -> Values:
+    found = (coordinator.get("metrics") or {}).get(name, [])
+    return [(tuple(each["labels"]), each) for each in found]
+
+
+def _of_leader(status: Mapping[str, Any], name: str) -> Values:
+    rows = [status[each] for each in ("catalog",) if each in status]
+    rows += [*status.get("partitions", []), *status.get("share_state", [])]
+    return [((title_of(row["partition"]),), row[name]) for row in rows if name in row]
 
 
 def _is_up(coordinator: Mapping[str, Any], _: str) -> Values:
@@ -232,6 +281,7 @@ def _of_share_state(
     row = _kafkas(key, unit, about, percentiles)
     name = f"{SHARE}.{kafka}"
     prometheus = escaped(name.removesuffix("-total"))  # it adds that itself
+    prometheus += "_seconds" if unit == "ms" else ""
     return replace(row, kafka=kafka, kafka_group=SHARE, prometheus=prometheus, otlp=name)
 
 
@@ -256,6 +306,50 @@ def _of_groups(row: GroupTypeMetrics) -> Iterable[MetricRow]:
     yield replace(total, kind=MetricKind.COUNTER)
     yield _kafkas(
         row.rebalance_rate_key, "{rebalance}/s", f"{about}, per second of the last minute."
+    )
+
+
+def _durations(key: str, about: str, labels: tuple[str, ...] = ()) -> MetricRow:
+    """Return a histogram of seconds."""
+    return MetricRow(
+        key=key,
+        kind=MetricKind.HISTOGRAM,
+        scope=MetricScope.COORDINATOR,
+        unit="s",
+        help=about,
+        prometheus=escaped(f"rollcall_{key}") + "_seconds",
+        otlp=f"rollcall.{key}",
+        labels=labels,
+        read=_series,
+    )
+
+
+def _of_group(key: str, prometheus: str, otlp: str, about: str, *labels: str) -> MetricRow:
+    """Return a gauge of single groups: the most active ones."""
+    return MetricRow(
+        key=key,
+        kind=MetricKind.GAUGE,
+        scope=MetricScope.COORDINATOR,
+        unit="{member}" if key == GROUP_MEMBERS else "1",
+        help=about,
+        prometheus=prometheus,
+        otlp=otlp,
+        labels=(GROUP_LABEL, *labels),
+        read=_by_group,
+    )
+
+
+def _left_out(key: str, unit: str, about: str) -> MetricRow:
+    """Return a gauge of the groups that are not shown one by one."""
+    return MetricRow(
+        key=key,
+        kind=MetricKind.GAUGE,
+        scope=MetricScope.COORDINATOR,
+        unit=unit,
+        help=about,
+        prometheus=escaped(f"rollcall_{key}"),
+        otlp=f"rollcall.{key}",
+        read=_counted,
     )
 
 
@@ -370,6 +464,71 @@ ROWS: Final = (
         otlp=f"{GROUP}.{HELD_TIME_MS}",
         percentiles=tuple(PERCENTILES),
         read=_counted,
+    ),
+    _durations(
+        REBALANCE_DURATION,
+        "Time from the first change of a group until every member had its assignment.",
+        ("group_type", "trigger"),
+    ),
+    _durations(
+        COMMIT_LATENCY, "Time until an OffsetCommit was answered, of one request at a time."
+    ),
+    _durations(SYNC_TIME, "Time of a sync of the log to the disk."),
+    _of_group(
+        GROUP_MEMBERS,
+        "kafka_consumergroup_members",
+        "kafka.consumer_group.members",
+        "Members of a group, of the most active groups led here.",
+    ),
+    _of_group(
+        GROUP_STATE,
+        "kafka_consumergroup_group_state",
+        "kafka.consumer_group.state",
+        "1 for the type and state of a group, of the same groups.",
+        "type",
+        "state",
+    ),
+    _of_group(
+        GROUP_REBALANCING,
+        "kafka_consumergroup_rebalancing",
+        "kafka.consumer_group.rebalancing",
+        "1 while members of a group do not have their assignment, else 0; of the same groups.",
+    ),
+    replace(
+        _of_group(
+            GROUP_REBALANCES,
+            "rollcall_consumergroup_rebalances",
+            "rollcall.consumergroup.rebalances",
+            "Rebalances of a group since the coordinator started, of the same groups.",
+        ),
+        kind=MetricKind.COUNTER,
+        unit="{rebalance}",
+    ),
+    _left_out(
+        GROUPS_LEFT_OUT,
+        "{group}",
+        "Groups led here that are not shown one by one (metrics.groups.max).",
+    ),
+    _left_out(MEMBERS_LEFT_OUT, "{member}", "Members of the groups that are not shown one by one."),
+    MetricRow(
+        key="lease_ms",
+        kind=MetricKind.GAUGE,
+        scope=MetricScope.CLUSTER,
+        unit="ms",
+        help="Time for which the leader of a partition may still answer, 0 if it is at rest.",
+        prometheus="rollcall_partition_lease_seconds",
+        labels=("partition",),
+        read=_of_leader,
+    ),
+    MetricRow(
+        key="waiting_ms",
+        kind=MetricKind.GAUGE,
+        scope=MetricScope.CLUSTER,
+        unit="ms",
+        help="Time for which committed answers of a partition have waited for its leader's lease.",
+        prometheus="rollcall_partition_lease_wait_seconds",
+        labels=("partition",),
+        read=_of_leader,
     ),
     MetricRow(
         key="up",

@@ -23,6 +23,7 @@ from protocol.groups.facts import MemberEvent, RebalanceEnded, RebalanceOutcome
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
 
+    from actors.telemetry.histograms import Histogram
     from actors.telemetry.otlp_metrics import MetricsExport
     from actors.telemetry.traces import Traces
     from protocol.groups.classic.partitions_moved import PartitionMovement
@@ -152,15 +153,17 @@ def _exports(what: str, environ: Mapping[str, str]) -> bool:
 
 
 def open_metrics(
-    resource: Mapping[str, str | int], read: Callable[[], Mapping[str, Any]]
+    resource: Mapping[str, str | int],
+    read: Callable[[], Mapping[str, Any]],
+    histograms: Mapping[str, Histogram],
 ) -> MetricsExport | None:
-    """Start to export the metrics of ``read``, if the environment requests it."""
+    """Start to export the metrics of ``read`` and histograms, if the environment requests it."""
     if not exports_metrics(os.environ):
         return None
     try:
         from actors.telemetry.otlp_metrics import MetricsExport
 
-        return MetricsExport(resource, read)
+        return MetricsExport(resource, read, histograms)
     except Exception as error:
         _own_log.warning("metrics cannot be exported: %s: %s", type(error).__name__, error)
         return None

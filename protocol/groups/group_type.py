@@ -42,11 +42,12 @@ def _nothing() -> Mapping[Any, Any]:
 
 
 class GroupSummary(NamedTuple):
-    """A group as ListGroups returns it: type, state and protocol type."""
+    """A group as ListGroups returns it: type, state and protocol type; and how many members."""
 
     group_type: str
     state: str
     protocol_type: str
+    members: int = 0
 
 
 class Built(NamedTuple):

@@ -21,31 +21,38 @@ if TYPE_CHECKING:
 
 
 class GroupSnapshot(NamedTuple):
-    """A group's state, since when (Unix milliseconds, -1: not known), and its type."""
+    """A group's state, since when (Unix milliseconds, -1: not known), its type and its size."""
 
     state: ClassicGroupState
     protocol_type: str
     state_timestamp_ms: int
+    members: int
 
 
 def snapshot_of(ctx: Context, group_id: str) -> GroupSnapshot | None:
     """Return a snapshot of a group; None if there is no such group."""
     group = ctx.classic_runtime.get(group_id)
     if group is not None:
-        return GroupSnapshot(group.state, group.protocol_type or "", group.state_timestamp_ms)
+        return GroupSnapshot(
+            group.state, group.protocol_type or "", group.state_timestamp_ms, len(group.members)
+        )
     hard = ctx.groups.get(group_id)
     if not isinstance(hard, ClassicGroup):
         return None
     metadata = hard.metadata
     state = ClassicGroupState.STABLE if metadata.members else ClassicGroupState.EMPTY
-    return GroupSnapshot(state, metadata.protocol_type, metadata.current_state_timestamp)
+    return GroupSnapshot(
+        state, metadata.protocol_type, metadata.current_state_timestamp, len(metadata.members)
+    )
 
 
 def summary(ctx: Context, group_id: str) -> GroupSummary:
     """Return a classic group's entry for ListGroups."""
     snapshot = snapshot_of(ctx, group_id)
     assert snapshot is not None
-    return GroupSummary(ClassicGroup.type_name, snapshot.state, snapshot.protocol_type)
+    return GroupSummary(
+        ClassicGroup.type_name, snapshot.state, snapshot.protocol_type, snapshot.members
+    )
 
 
 def has_members(ctx: Context, group_id: str) -> bool:

@@ -106,7 +106,7 @@ def summary(ctx: Context, group_id: str) -> GroupSummary:
     """Return a consumer group's entry for ListGroups."""
     group = ctx.groups[group_id]
     assert isinstance(group, ConsumerGroup)
-    return GroupSummary(ConsumerGroup.type_name, group.state, CONSUMER)
+    return GroupSummary(ConsumerGroup.type_name, group.state, CONSUMER, len(group.members))
 
 
 def is_abandoned(ctx: Context, group_id: str) -> bool:

@@ -98,7 +98,8 @@ def summary(ctx: Context, group_id: str) -> GroupSummary:
     """Return a share group's entry for ListGroups."""
     group = ctx.groups[group_id]
     assert isinstance(group, ShareGroup)
-    return GroupSummary(ShareGroup.type_name, group.described_state, ShareGroup.type_name)
+    name = ShareGroup.type_name
+    return GroupSummary(name, group.described_state, name, len(group.members))
 
 
 def is_abandoned(_ctx: Context, _group_id: str) -> bool:

@@ -179,7 +179,7 @@ def summary(ctx: Context, group_id: str) -> GroupSummary:
     """Return a streams group's entry for ListGroups."""
     group = ctx.groups[group_id]
     assert isinstance(group, StreamsGroup)
-    return GroupSummary(StreamsGroup.type_name, group.state, PROTOCOL_TYPE)
+    return GroupSummary(StreamsGroup.type_name, group.state, PROTOCOL_TYPE, len(group.members))
 
 
 def is_abandoned(ctx: Context, group_id: str) -> bool:

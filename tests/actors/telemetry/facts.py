@@ -81,8 +81,16 @@ def target_assigned(**fields: object) -> TargetAssigned:
     return TargetAssigned(**{**given, **fields})  # type: ignore[arg-type]
 
 
+def reconciled(**fields: object) -> GroupReconciled:
+    given: dict[str, object] = {
+        "group_id": "orders",
+        "time_ms": NOW + 250,
+        "epoch": 5,
+        "assigned_ms": NOW + 120,
+        "members": 2,
+    }
+    return GroupReconciled(**{**given, **fields})  # type: ignore[arg-type]
+
+
 def consumer_rebalance() -> tuple[TargetAssigned, GroupReconciled]:
-    reconciled = GroupReconciled(
-        group_id="orders", time_ms=NOW + 250, epoch=5, assigned_ms=NOW + 120, members=2
-    )
-    return target_assigned(), reconciled
+    return target_assigned(), reconciled()

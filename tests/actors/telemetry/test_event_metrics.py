@@ -5,12 +5,25 @@ from typing import Any
 
 import pytest
 
-from actors.telemetry.event_metrics import UNDER_WAY_MAX, EventMetrics
+from actors.telemetry.event_metrics import (
+    COMMIT,
+    COMMIT_S_MAX,
+    UNDER_WAY_MAX,
+    WRITE,
+    EventMetrics,
+)
 from failover.partitions.partition import PartitionState
 from protocol.groups.context import OffsetCounts
 from protocol.wire.errors import ErrorCode
-from protocol.wire.messages import InitializeShareGroupStateResponse, WriteShareGroupStateResponse
+from protocol.wire.messages import (
+    InitializeShareGroupStateRequest,
+    InitializeShareGroupStateResponse,
+    OffsetCommitResponse,
+    WriteShareGroupStateResponse,
+)
 from tests.protocol.groups.offsets.offset_talk import MINUTE, OffsetTalk
+
+INITIALIZE = InitializeShareGroupStateRequest.__api_key__
 
 
 class Clock:
@@ -90,8 +103,8 @@ def test_writes_of_share_state_are_counted_and_measured() -> None:
     clock = Clock()
     metrics = EventMetrics(clock)
     none, fenced = ErrorCode.none, ErrorCode.fenced_state_epoch
-    for ticket in (1, 2, 3):
-        metrics.began(ticket)
+    for ticket, request in ((1, WRITE), (2, WRITE), (3, INITIALIZE)):
+        metrics.began(ticket, request)
     clock.now_s += 0.5
     metrics.answered(replied(1, WriteShareGroupStateResponse, none, none, fenced))
     metrics.answered(replied(3, InitializeShareGroupStateResponse, none))
@@ -107,6 +120,54 @@ def test_writes_of_share_state_are_counted_and_measured() -> None:
 def test_few_writes_are_measured_at_a_time() -> None:
     metrics = EventMetrics(Clock())
     for ticket in range(UNDER_WAY_MAX + 1):
-        metrics.began(ticket)
+        metrics.began(ticket, WRITE)
     metrics.answered(replied(0, WriteShareGroupStateResponse, ErrorCode.none))
     assert metrics.status()["share-state-write-total"] == 0, "forgotten"
+
+
+def commits(metrics: EventMetrics) -> int:
+    found = metrics.status()["offset-commit-latency"]
+    return sum(series["buckets"]["+Inf"] for series in found)
+
+
+def committed(ticket: int) -> Any:
+    return SimpleNamespace(ticket=ticket, message=OffsetCommitResponse)
+
+
+def test_one_commit_at_a_time_is_measured_until_it_is_answered() -> None:
+    clock = Clock()
+    metrics = EventMetrics(clock)
+    metrics.began(1, COMMIT)
+    clock.now_s += 0.004
+    metrics.began(2, COMMIT)
+    metrics.answered(committed(2))
+    assert commits(metrics) == 0
+    metrics.answered(committed(1))
+    (series,) = metrics.status()["offset-commit-latency"]
+    assert series["labels"] == []
+    assert series["sum"] == pytest.approx(0.004)
+    assert series["buckets"]["0.0025"] == 0
+    assert series["buckets"]["0.005"] == series["buckets"]["+Inf"] == 1
+    metrics.began(3, COMMIT)
+    metrics.answered(committed(3))
+    assert commits(metrics) == 2
+
+
+def test_a_commit_that_is_never_answered_does_not_end_the_measuring() -> None:
+    clock = Clock()
+    metrics = EventMetrics(clock)
+    metrics.began(1, COMMIT)
+    metrics.abandoned(1)
+    metrics.began(2, COMMIT)
+    clock.now_s += COMMIT_S_MAX
+    metrics.began(3, COMMIT)
+    assert list(metrics.under_way) == [3]
+    metrics.answered(committed(3))
+    assert commits(metrics) == 1
+
+
+def test_syncs_of_the_log_are_counted() -> None:
+    metrics = EventMetrics(Clock())
+    metrics.sync_s.add(0.2)
+    (series,) = metrics.status()["log-sync-time"]
+    assert series["buckets"]["0.25"] == 1

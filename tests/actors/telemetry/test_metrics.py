@@ -1,18 +1,37 @@
 """What a coordinator counts of its background work."""
 
 import re
+import subprocess
+from shutil import which
 from typing import Any
 
+import pytest
 from opentelemetry.sdk.metrics.export import InMemoryMetricReader
 from prometheus_client.parser import text_string_to_metric_families
 
 from actors.console.exposition import exposition
 from actors.telemetry.event_metrics import EventMetrics
 from actors.telemetry.group_metrics import GroupMetrics
-from actors.telemetry.metric_table import GROUP, HELD_TIME_MS, PERCENTILES, ROWS, MetricKind
+from actors.telemetry.histograms import SLOW_S, Histogram
+from actors.telemetry.metric_table import (
+    COMMIT_LATENCY,
+    GROUP,
+    GROUP_MEMBERS,
+    GROUP_REBALANCES,
+    GROUP_REBALANCING,
+    GROUP_STATE,
+    HELD_TIME_MS,
+    PERCENTILES,
+    REBALANCE_DURATION,
+    ROWS,
+    SYNC_TIME,
+    MetricKind,
+)
 from actors.telemetry.metrics import WINDOW_S, BackgroundMetrics, Samples
 from actors.telemetry.observer import exports_metrics, exports_traces
 from actors.telemetry.otlp_metrics import MetricsExport
+from failover.identity import CATALOG_PARTITION
+from failover.partition_kinds import title_of
 from protocol.groups.facts import TargetAssigned, TargetAssignmentFailed
 
 
@@ -102,8 +121,13 @@ def test_prometheus_finds_kafkas_names_with_underscores() -> None:
         for sample in family.samples
     }
     own = ("coordinator", "0")
-    assert found["group_coordinator_metrics_background_queue_time_ms_p50", own] == 1.5
-    assert found["group_coordinator_metrics_background_processing_time_ms_p999", own] == 20
+    queued, ran = (
+        f"group_coordinator_metrics_background_{name}_time_seconds"
+        for name in ("queue", "processing")
+    )
+    assert found[queued, own, ("percentile", "p50")] == pytest.approx(0.0015)
+    assert found[ran, own, ("percentile", "p999")] == pytest.approx(0.02)
+    assert found[ran, own, ("percentile", "max")] == pytest.approx(0.02)
     assert found["group_coordinator_metrics_background_thread_idle_ratio_avg", own] < 1
     assert found["rollcall_assignor_runs_total", own] == 1
     assert found["rollcall_assignor_failures_total", own, ("group_type", "consumer")] == 0
@@ -115,18 +139,37 @@ def test_prometheus_finds_kafkas_names_with_underscores() -> None:
 def complete_status() -> dict[str, Any]:
     """Return a status with a value for everything that is measured."""
     known = status()
+    metrics = known["coordinators"][0]["metrics"]
     for name in PERCENTILES:
-        known["coordinators"][0]["metrics"][f"{HELD_TIME_MS}-{name}"] = 1.0
+        metrics[f"{HELD_TIME_MS}-{name}"] = 1.0
+    group_id = 'say "hi"\n'
+    metrics |= {
+        GROUP_MEMBERS: [[group_id, 3]],
+        GROUP_STATE: [[group_id, "consumer", "Stable", 1]],
+        GROUP_REBALANCING: [[group_id, 0]],
+        GROUP_REBALANCES: [[group_id, 4]],
+    }
+    durations, seconds = Histogram(SLOW_S), Histogram()
+    durations.add(2.0, "consumer", "member-left")
+    seconds.add(0.003)
+    metrics[REBALANCE_DURATION] = durations.status()
+    metrics |= dict.fromkeys((COMMIT_LATENCY, SYNC_TIME), seconds.status())
+    rest = {"waiting_ms": 0}
+    known["catalog"] = {"partition": CATALOG_PARTITION, "lease_ms": 120, **rest}
+    known["partitions"] = [{"partition": 0, "lease_ms": 130, **rest}, {"partition": 1}]
+    known["share_state"] = []
     return known
 
 
 def test_every_metric_has_a_help_text_a_unit_and_names_of_its_own() -> None:
     for row in ROWS:
         assert row.help.endswith("."), row.key
-        assert row.unit in {"ms", "1"} or row.unit.startswith("{"), row.key
+        assert row.unit in {"ms", "s", "1"} or row.unit.startswith("{"), row.key
         assert re.fullmatch("[a-z_]+", row.prometheus), row.key
         if row.unit == "ms":
-            assert row.key.endswith("-ms"), f"{row.key} does not say its unit"
+            assert row.key.endswith(("-ms", "_ms")), f"{row.key} does not say its unit"
+        if row.unit in {"ms", "s"}:
+            assert "_seconds" in row.prometheus, f"{row.prometheus} does not say its unit"
     for names in ([row.key for row in ROWS], [row.prometheus for row in ROWS]):
         assert len(names) == len(set(names))
 
@@ -138,18 +181,46 @@ def test_every_metric_is_read_and_every_value_that_is_counted_is_a_metric() -> N
     shown = {
         family.name for family in text_string_to_metric_families(exposition(complete_status()))
     }
-    expected = {
-        row.prometheus + end.replace("-", "_") for row in ROWS for end in row.names.values()
-    }
+    expected = {name for row in ROWS for name in row.families}
     assert shown == expected
 
 
-def test_prometheus_is_told_what_a_metric_means_and_its_unit() -> None:
+def test_prometheus_is_told_what_a_metric_means() -> None:
     text = exposition(complete_status())
     assert "# TYPE rollcall_assignor_runs_total counter" in text
-    assert "# TYPE group_coordinator_metrics_background_queue_time_ms_p50 gauge" in text
-    about = re.findall(r"^# HELP \S*background_queue_time_ms_p50 (.*)$", text, re.MULTILINE)
-    assert about == ["Time that tasks waited for an assignor worker in the last minute. Unit: ms."]
+    assert "# TYPE rollcall_rebalance_duration_seconds histogram" in text
+    assert "# TYPE group_coordinator_metrics_background_queue_time_seconds gauge" in text
+    about = re.findall(r"^# HELP \S*background_queue_time_seconds (.*)$", text, re.MULTILINE)
+    assert about == ["Time that tasks waited for an assignor worker in the last minute."]
+
+
+@pytest.mark.skipif(which("promtool") is None, reason="needs promtool, of Debian's prometheus")
+def test_promtool_finds_no_fault() -> None:
+    text = exposition(complete_status())
+    done = subprocess.run(
+        ["promtool", "check", "metrics"], input=text, capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+
+
+def test_single_groups_and_durations_are_shown_with_their_labels() -> None:
+    found = {
+        (sample.name, *sorted(sample.labels.items())): sample.value
+        for family in text_string_to_metric_families(exposition(complete_status()))
+        for sample in family.samples
+    }
+    own, orders = ("coordinator", "0"), ("consumergroup", 'say "hi"\n')
+    assert found["kafka_consumergroup_members", orders, own] == 3
+    state = (("state", "Stable"), ("type", "consumer"))
+    assert found["kafka_consumergroup_group_state", orders, own, *state] == 1
+    labels = (own, ("group_type", "consumer"))
+    trigger = ("trigger", "member-left")
+    duration = "rollcall_rebalance_duration_seconds"
+    assert found[f"{duration}_count", *labels, trigger] == 1
+    assert found[f"{duration}_bucket", *labels, ("le", "2.5"), trigger] == 1
+    assert found[f"{duration}_bucket", *labels, ("le", "1.0"), trigger] == 0
+    leases = {key[-1][1]: value for key, value in found.items() if key[0].endswith("lease_seconds")}
+    assert leases == {title_of(CATALOG_PARTITION): 0.12, "partition 0": 0.13}
 
 
 def test_what_has_no_value_is_not_shown() -> None:
@@ -163,15 +234,32 @@ def test_the_same_is_exported_over_otlp() -> None:
     metrics = BackgroundMetrics(2, Clock())
     others = {**GroupMetrics(Clock()).status(), **EventMetrics(Clock()).status()}
     who = {"service.instance.id": "c"}
-    export = MetricsExport(who, lambda: {**metrics.status(), **others}, reader)
+    histograms = {row.key: Histogram() for row in ROWS if row.kind is MetricKind.HISTOGRAM}
+    others |= {GROUP_MEMBERS: [["orders", 3]], GROUP_STATE: [["orders", "share", "Stable", 1]]}
+    others |= {GROUP_REBALANCING: [["orders", 0]], GROUP_REBALANCES: [["orders", 4]]}
+    export = MetricsExport(who, lambda: {**metrics.status(), **others}, histograms, reader)
     metrics.ran(1.5, 20.0)
+    for row in ROWS:
+        if row.key in histograms:
+            histograms[row.key].add(0.004, *("x" for _ in row.labels))
     data = reader.get_metrics_data()
     assert data is not None
     found = {
-        metric.name: [point.value for point in metric.data.data_points]  # type: ignore[union-attr]
+        metric.name: [getattr(point, "value", None) for point in metric.data.data_points]
         for scope in data.resource_metrics[0].scope_metrics
         for metric in scope.metrics
     }
+    points = {
+        metric.name: metric.data.data_points[0]
+        for scope in data.resource_metrics[0].scope_metrics
+        for metric in scope.metrics
+    }
+    duration: Any = points["rollcall.rebalance-duration"]
+    assert (duration.count, duration.sum) == (1, 0.004)
+    assert duration.explicit_bounds == histograms[REBALANCE_DURATION].bounds_s
+    assert duration.attributes == {"group_type": "x", "trigger": "x"}
+    member: Any = points["kafka.consumer_group.members"]
+    assert (member.value, member.attributes) == (3, {"messaging.consumer.group.name": "orders"})
     assert found["group-coordinator-metrics.background-queue-time-ms-max"] == [1.5]
     assert found["group-coordinator-metrics.background-processing-time-ms-p50"] == [20]
     assert found["rollcall.assignor.runs"] == [0]
@@ -196,6 +284,7 @@ def test_the_same_is_exported_over_otlp() -> None:
         if name.startswith("rollcall.assignor.")
         or name.endswith(("-rebalance-count", ".write-total"))
         or (name.startswith(f"{GROUP}.offset-") and name.endswith("-count"))
+        or name == "rollcall.consumergroup.rebalances"
     }
     export.close(1.0)
 
