@@ -17,6 +17,7 @@ from types import TracebackType
 from typing import Any
 from urllib.parse import urlencode
 
+from actors.telemetry.transports import DEFAULT
 from bench.servers.processes import free_port
 from tests.waiting import WITHIN_S, until
 
@@ -99,10 +100,10 @@ class Jaeger:
         self._ports = {name: free_port() for name in LISTENERS}
         self._process: subprocess.Popen[bytes] | None = None
 
-    @property
-    def otlp_endpoint(self) -> str:
+    def otlp_endpoint(self, protocol: str = DEFAULT) -> str:
         """Give the value for ``OTEL_EXPORTER_OTLP_ENDPOINT``."""
-        return f"http://127.0.0.1:{self._ports['collector.otlp.http']}"
+        kind = "http" if protocol == DEFAULT else protocol
+        return f"http://127.0.0.1:{self._ports[f'collector.otlp.{kind}']}"
 
     def __enter__(self) -> "Jaeger":
         command = [str(installed())]

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from actors.telemetry.drops import TelemetryDrops
 from actors.telemetry.log_messages import log_message, log_message_for_many
+from actors.telemetry.transports import TRANSPORTS, protocol_of
 from protocol.groups.classic.partitions_moved import partitions_moved
 from protocol.groups.facts import MemberEvent, RebalanceEnded, RebalanceOutcome
 
@@ -140,12 +141,12 @@ def _exports(what: str, environ: Mapping[str, str]) -> bool:
             "%s is %s, but only otlp is supported: exporting no %s", exporter, wanted, what
         )
         return False
-    protocols = (f"OTEL_EXPORTER_OTLP_{signal}_PROTOCOL", "OTEL_EXPORTER_OTLP_PROTOCOL")
-    protocol = next((environ[name].strip() for name in protocols if environ.get(name)), None)
-    if protocol not in (None, "http/protobuf"):
+    protocol = protocol_of(what, environ)
+    if protocol not in TRANSPORTS:
         _own_log.warning(
-            "the OTLP protocol %s is not supported, only http/protobuf: exporting no %s",
+            "the OTLP protocol %s is not supported, only %s: exporting no %s",
             protocol,
+            " and ".join(TRANSPORTS),
             what,
         )
         return False

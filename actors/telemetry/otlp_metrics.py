@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING, Any, Final
 
-from opentelemetry.exporter.otlp.proto.http.metric_exporter import OTLPMetricExporter
 from opentelemetry.metrics import Observation
 from opentelemetry.sdk.metrics import MeterProvider
 from opentelemetry.sdk.metrics.export import PeriodicExportingMetricReader
 
 from actors.telemetry.metric_table import GROUP_LABEL, ROWS, MetricKind
 from actors.telemetry.traces import resource_of
+from actors.telemetry.transports import TRANSPORTS, protocol_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
     from opentelemetry.metrics import CallbackOptions, Meter
-    from opentelemetry.sdk.metrics.export import MetricReader
+    from opentelemetry.sdk.metrics.export import MetricExporter, MetricReader
 
     from actors.telemetry.histograms import Histogram
     from actors.telemetry.metric_table import MetricRow
@@ -41,7 +42,7 @@ class MetricsExport:
         """
         self._read = read
         self._provider = MeterProvider(
-            [reader or PeriodicExportingMetricReader(OTLPMetricExporter())],
+            [reader or PeriodicExportingMetricReader(_exporter())],
             resource=resource_of(resource),
             shutdown_on_exit=False,
         )
@@ -82,6 +83,10 @@ class MetricsExport:
             ]
 
         return observe
+
+
+def _exporter() -> MetricExporter:
+    return TRANSPORTS[protocol_of("metrics", os.environ)].metrics()
 
 
 def _attributes(row: MetricRow, labels: Iterable[str]) -> dict[str, str]:

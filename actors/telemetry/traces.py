@@ -9,13 +9,13 @@ from collections import deque
 from typing import TYPE_CHECKING, Final
 
 from opentelemetry.context import Context
-from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
 from opentelemetry.sdk.resources import SERVICE_NAME, OTELResourceDetector, Resource
 from opentelemetry.sdk.trace import ReadableSpan, SpanProcessor, TracerProvider
 from opentelemetry.sdk.trace.export import SpanExporter, SpanExportResult
 from opentelemetry.trace import set_span_in_context
 
 from actors.telemetry.rebalance_traces import RebalanceTraces
+from actors.telemetry.transports import TRANSPORTS, protocol_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -39,7 +39,7 @@ class Traces:
     ) -> None:
         """Export as the standard variables say, or to ``exporter``."""
         self._provider = TracerProvider(resource=resource_of(resource), shutdown_on_exit=False)
-        self._span_queue = SpanQueue(exporter or OTLPSpanExporter(), drops)
+        self._span_queue = SpanQueue(exporter or _exporter(), drops)
         self._provider.add_span_processor(self._span_queue)
         self._tracer = self._provider.get_tracer("rollcall")
         self._traces = RebalanceTraces()
@@ -158,6 +158,10 @@ class _LastError(logging.Handler):
         """Restore the exporter's own logging."""
         self._logger.removeHandler(self)
         self._logger.propagate = True
+
+
+def _exporter() -> SpanExporter:
+    return TRANSPORTS[protocol_of("traces", os.environ)].spans()
 
 
 def _known(attributes: Attributes) -> dict[str, str | int | float]:

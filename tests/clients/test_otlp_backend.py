@@ -10,6 +10,7 @@ import pytest
 from confluent_kafka import Consumer
 
 from actors.telemetry.observer import Telemetry
+from actors.telemetry.transports import DEFAULT, TRANSPORTS
 from tests.actors.telemetry.facts import consumer_rebalance, member_event, rebalance
 from tests.clients import servers
 from tests.clients.confluent import (
@@ -34,9 +35,10 @@ def jaeger(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Jaeger]:
         yield backend
 
 
-def variables(jaeger: Jaeger, service: str) -> dict[str, str]:
+def variables(jaeger: Jaeger, service: str, protocol: str = DEFAULT) -> dict[str, str]:
     return {
-        "OTEL_EXPORTER_OTLP_ENDPOINT": jaeger.otlp_endpoint,
+        "OTEL_EXPORTER_OTLP_PROTOCOL": protocol,
+        "OTEL_EXPORTER_OTLP_ENDPOINT": jaeger.otlp_endpoint(protocol),
         "OTEL_SERVICE_NAME": service,
         "OTEL_BSP_SCHEDULE_DELAY": "100",
     }
@@ -53,17 +55,19 @@ def test_the_backend_can_be_built_from_the_registry() -> None:
     assert installed().exists()
 
 
+@pytest.mark.parametrize("protocol", TRANSPORTS)
 def test_a_rebalance_told_by_facts_is_a_trace_in_the_backend(
-    jaeger: Jaeger, monkeypatch: pytest.MonkeyPatch
+    protocol: str, jaeger: Jaeger, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for name, value in variables(jaeger, "from-facts").items():
+    service = f"from-facts-by-{protocol}"
+    for name, value in variables(jaeger, service, protocol).items():
         monkeypatch.setenv(name, value)
     telemetry = Telemetry({"service.instance.id": 0})
     telemetry.observe(member_event())
     telemetry.observe(rebalance())
     telemetry.close()
     assert telemetry.drops.spans == 0
-    trace = find(jaeger, "from-facts", member__instance_id="a")
+    trace = find(jaeger, service, member__instance_id="a")
     assert {span["operationName"] for span in trace} == {"rebalance orders", "join", "sync"}
     found = root(trace)
     assert found["tags"]["rollcall.rebalance.reason"] == "closing"

@@ -17,6 +17,7 @@ from actors.telemetry.drops import TelemetryDrops
 from actors.telemetry.observer import Telemetry, exports_traces
 from actors.telemetry.rebalance_traces import EVENTS_PER_TRACE_MAX
 from actors.telemetry.traces import Traces
+from actors.telemetry.transports import TRANSPORTS
 from protocol.groups.classic.partitions_moved import PartitionMovement
 from protocol.groups.facts import (
     GroupDeleted,
@@ -285,7 +286,16 @@ def test_a_fact_that_cannot_be_told_harms_none_of_the_next(
         ({**OTLP, "OTEL_SDK_DISABLED": "true"}, False),
         ({**OTLP, "OTEL_SDK_DISABLED": "false"}, True),
         ({**OTLP, "OTEL_EXPORTER_OTLP_PROTOCOL": "http/protobuf"}, True),
-        ({**OTLP, "OTEL_EXPORTER_OTLP_PROTOCOL": "grpc"}, False),
+        ({**OTLP, "OTEL_EXPORTER_OTLP_PROTOCOL": "grpc"}, True),
+        ({**OTLP, "OTEL_EXPORTER_OTLP_PROTOCOL": "http/json"}, False),
+        (
+            {
+                **OTLP,
+                "OTEL_EXPORTER_OTLP_PROTOCOL": "grpc",
+                "OTEL_EXPORTER_OTLP_TRACES_PROTOCOL": "http/json",
+            },
+            False,
+        ),
     ],
 )
 def test_traces_are_exported_only_when_the_standard_variables_ask(
@@ -317,10 +327,12 @@ def test_a_wrong_variable_costs_the_traces_and_one_sentence_but_not_the_log(
     assert [m for m in caplog.messages if "left" in m]
 
 
+@pytest.mark.parametrize("protocol", TRANSPORTS)
 def test_an_unreachable_backend_is_told_in_one_sentence_and_harms_nothing(
-    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    protocol: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.INFO)
+    monkeypatch.setenv("OTEL_EXPORTER_OTLP_PROTOCOL", protocol)
     monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", "http://127.0.0.1:1")
     monkeypatch.setenv("OTEL_EXPORTER_OTLP_TIMEOUT", "1")
     telemetry = Telemetry({})
