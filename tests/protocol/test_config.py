@@ -78,6 +78,7 @@ OURS = {
     "replica.election.timeout.ms",
     "replica.port",
     "console.port",
+    "metrics.groups.max",
 }
 OUR_DEFAULTS = {
     "offsets.topic.num.partitions",
