@@ -1,8 +1,8 @@
 """``rollcall drill NAME``: one rehearsed failure on a live cluster, and its verdict.
 
-The drill starts its own cluster and stops it at the end; only ``--running`` uses the cluster that
-runs here. Members use real sockets; processes get real signals. Drills on hosts are in
-:mod:`bench.host_drills`.
+The drill starts its own cluster and stops it at the end; only with ``--running``, ``--data-dir`` or
+``--group`` it uses a cluster that runs here, after a question. Members use real sockets; processes
+get real signals. Drills on hosts are in :mod:`bench.host_drills`.
 """
 
 from __future__ import annotations
@@ -14,7 +14,6 @@ import shutil
 import subprocess
 import sys
 import tempfile
-import time
 from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
@@ -24,26 +23,16 @@ from actors.cli.discovery import default_data_dir, find_cluster
 from actors.cluster import registry
 from actors.coordinator import gc_tuning
 from actors.errors import BadInputError, CommandError
+from bench.drill_run import DrillRun
 from bench.host_drills import run as host_drills
 from bench.host_drills.table import HOST_DRILLS
 from bench.hosts.waiting import HostError
 from bench.interruption import Interrupted, interruptible
-from bench.load.rehearsal import STABLE_MS_MAX, WARM_UP_S, Rehearsal
-from bench.servers import cleanup
+from bench.load.rehearsal import WARM_UP_S
 from bench.servers.rollcall import running_rollcall
 from bench.servers.server import StartError
 from failover.drills.checked import DrillError
-from failover.drills.drill import (
-    FAULTS,
-    UNTIL_WHOLE,
-    Action,
-    Condition,
-    Drill,
-    DrillStep,
-    Target,
-    named,
-    names,
-)
+from failover.drills.drill import GROUP_TYPES, OF_MEMBERS, Action, Drill, named, names
 from protocol.wire.errors import KafkaError
 from storage.disk import witness
 
@@ -51,8 +40,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from actors.cluster.registry import RegisteredCluster
-    from bench.load.live import LiveLoad
-    from bench.servers.live_cluster import LiveCluster
     from failover.drills.verdict import Verdict
 
 OK, FAILURE, BAD_INPUT = 0, 1, 2
@@ -102,16 +89,52 @@ def _planned(asked: argparse.Namespace) -> Callable[[], Verdict]:
         row = host_drills.checked(asked.name, asked.hosts, asked.older)
         return partial(host_drills.run, row, asked.hosts, asked.members, asked.keep, asked.older)
     try:
-        drill = named(asked.name).of_size(asked.members)
+        drill = named(asked.name).of_size(asked.members).of_types(asked.types)
     except DrillError as error:
         raise BadInputError(str(error)) from None
     if asked.hosts or asked.keep or asked.older:
         raise BadInputError(f"Drill {asked.name} runs on one host: omit --hosts, --keep, --from.")
-    return partial(run, drill, asked.data_dir, running_one=asked.running)
+    group_ids = tuple(dict.fromkeys(asked.group))
+    if group_ids:
+        _check_observed(drill, asked)
+    is_guest = bool(group_ids) or asked.running or asked.data_dir is not None
+    if is_guest and not asked.yes and not _is_agreed(drill):
+        raise BadInputError(f"Drill {asked.name} was not started: the running cluster is unharmed.")
+    return partial(run, drill, asked.data_dir, running_one=is_guest, group_ids=group_ids)
 
 
-def run(drill: Drill, data_dir: Path | None = None, *, running_one: bool = False) -> Verdict:
-    """Run a drill on its own cluster, on that of ``data_dir``, or on the one that runs here."""
+def _check_observed(drill: Drill, asked: argparse.Namespace) -> None:
+    """Raise BadInputError if the drill cannot be seen by groups with members of others."""
+    if asked.own or asked.members or asked.types:
+        raise BadInputError("--group watches members that run: omit --own, --members, --types.")
+    if any(drill.does(action) for action in OF_MEMBERS):
+        raise BadInputError(
+            f"Drill {drill.name} stops and starts its members: it needs its own, so omit --group."
+        )
+
+
+def _is_agreed(drill: Drill) -> bool:
+    """Ask whoever sits at the terminal; raises BadInputError if nobody does."""
+    if not sys.stdin.isatty():
+        raise BadInputError(
+            f"Drill {drill.name} harms the running cluster and its clients: add --yes if you mean"
+            " it, or --own to start a cluster for it."
+        )
+    print(f"Drill {drill.name} harms the running cluster and its clients: {drill.about}.")
+    return input("Start it? [y/N] ").strip().lower() in {"y", "yes"}
+
+
+def run(
+    drill: Drill,
+    data_dir: Path | None = None,
+    *,
+    running_one: bool = False,
+    group_ids: tuple[str, ...] = (),
+) -> Verdict:
+    """Run a drill on its own cluster, on that of ``data_dir``, or on the one that runs here.
+
+    With ``group_ids`` it has no members of its own: those groups are watched.
+    """
     with ExitStack() as stack:
         is_guest = running_one or data_dir is not None
         if is_guest:
@@ -125,8 +148,8 @@ def run(drill: Drill, data_dir: Path | None = None, *, running_one: bool = False
 
         stack.enter_context(actors.connected(found.address))
         live = LiveCluster(found)
-        played = DrillRun(drill, live)
-        if is_guest:
+        played = DrillRun(drill, live, group_ids)
+        if is_guest and not group_ids:
             stack.callback(played.clean_up)
         stack.enter_context(live.left_whole())
         gc_tuning.freeze_heap()  # this process is the load: it must not block itself
@@ -174,181 +197,6 @@ def _mount_disks(data_dir: Path, stack: ExitStack) -> None:
         witness.accept(directory)
 
 
-class DrillRun:
-    """One run of one drill on one cluster."""
-
-    def __init__(self, drill: Drill, live: LiveCluster) -> None:
-        self.drill = drill
-        self.live = live
-        self._rehearsal = Rehearsal(drill, live)
-
-    def play(self) -> Verdict:
-        """Let the members join, carry out every step, and judge."""
-        self.live.wait(self.live.is_replicated, STABLE_MS_MAX, "replicated before the drill")
-        return self._rehearsal.play(self._carry_out)
-
-    def clean_up(self) -> None:
-        """Delete the drill's groups and topics from the cluster; log what could not be deleted."""
-        static: dict[str, list[str]] = {group_id: [] for group_id in self._rehearsal.group_ids}
-        for config in self.drill.workload.configs(self._rehearsal.prefix):
-            if config.instance_id is not None:
-                static[config.group_id].append(config.instance_id)
-        try:
-            left = cleanup.remove(self.live.bootstrap, static, self._rehearsal.group_ids)
-        except CommandError as error:
-            print(
-                f"rollcall: The drill's groups and topics could not be deleted: {error}",
-                file=sys.stderr,
-            )
-            return
-        if left:
-            print(
-                f"rollcall: Not deleted after the drill: {', '.join(left)}.",
-                file=sys.stderr,
-            )
-
-    def _carry_out(self, crowd: LiveLoad) -> None:
-        for step in self.drill.steps:
-            self._run_step(step, crowd)
-
-    def _run_step(self, step: DrillStep, crowd: LiveLoad) -> None:
-        rehearsal = self._rehearsal
-        time.sleep(step.after_ms / 1000)
-        if step.do in FAULTS:
-            rehearsal.fault_begins()
-        done = ACTIONS[step.do](self, step, crowd)
-        if step.do in UNTIL_WHOLE:
-            rehearsal.fault_ends()
-        elif step.do is Action.WAIT and step.until is Condition.REPLICATED:
-            rehearsal.is_replicated()
-        rehearsal.say(f"{step}{done}")
-
-    def kill(self, step: DrillStep, _crowd: LiveLoad) -> str:
-        """End processes at once."""
-        if step.target is Target.CONTROLLER:
-            return f" (process {self.live.kill_controller()})"
-        nodes = self._nodes(step)
-        return _targets(nodes, self.live.kill(nodes))
-
-    def start(self, step: DrillStep, _crowd: LiveLoad) -> str:
-        """Wait until the killed processes are back; Ray restarts them."""
-        self.live.wait(self.live.is_led, step.within_ms, "led by nodes that all serve")
-        return ""
-
-    def freeze(self, step: DrillStep, _crowd: LiveLoad) -> str:
-        """Stop processes without ending them."""
-        nodes = self._nodes(step)
-        return _targets(nodes, self.live.freeze(nodes))
-
-    def thaw(self, _step: DrillStep, _crowd: LiveLoad) -> str:
-        """Resume them."""
-        self.live.thaw()
-        return ""
-
-    def cut(self, step: DrillStep, _crowd: LiveLoad) -> str:
-        """Cut nodes off from their peers."""
-        nodes = self._nodes(step)
-        self.live.cut(nodes)
-        return _targets(nodes, ())
-
-    def mend(self, _step: DrillStep, _crowd: LiveLoad) -> str:
-        """Restore all links."""
-        self.live.mend()
-        return ""
-
-    def lose_disk(self, step: DrillStep, _crowd: LiveLoad) -> str:
-        """Kill nodes and delete their data."""
-        nodes = self._nodes(step)
-        return _targets(nodes, self.live.lose_disk(nodes))
-
-    def roll(self, step: DrillStep, _crowd: LiveLoad) -> str:
-        """Restart nodes one by one, as an operator does."""
-        nodes = self._nodes(step)
-        for node_id in nodes:
-            self.live.roll(node_id, step.within_ms)
-            self._rehearsal.say(f"node {node_id} was drained and is back")
-        return ""
-
-    def fill_disk(self, step: DrillStep, _crowd: LiveLoad) -> str:
-        """Fill the disk."""
-        nodes = self._nodes(step)
-        return _targets(nodes, ()) + f", {self.live.fill_disk(nodes) >> 20} MiB filled"
-
-    def free_disk(self, _step: DrillStep, _crowd: LiveLoad) -> str:
-        """Free the disk."""
-        self.live.free_disk()
-        return ""
-
-    def slow_disk(self, step: DrillStep, _crowd: LiveLoad) -> str:
-        """Slow down syncs."""
-        nodes = self._nodes(step)
-        self.live.slow_disk(nodes, step.sync_ms)
-        return _targets(nodes, ()) + f", {step.sync_ms} ms for each sync"
-
-    def fast_disk(self, _step: DrillStep, _crowd: LiveLoad) -> str:
-        """Restore the normal speed of syncs."""
-        self.live.slow_disk(self.live.nodes, 0)
-        return ""
-
-    def restart_members(self, step: DrillStep, crowd: LiveLoad) -> str:
-        """Restart static members."""
-        return f" ({crowd.restart_static(step.share)} static members)"
-
-    def join_members(self, step: DrillStep, crowd: LiveLoad) -> str:
-        """Let dynamic members join every group."""
-        workload = self.drill.workload
-        each = max(1, round(step.share * workload.members / workload.groups))
-        crowd.join(
-            [
-                workload.config(group_id, f"late-{number}", is_static=False)
-                for number in range(each)
-                for group_id in self._rehearsal.group_ids
-            ]
-        )
-        return f" ({each} into each group)"
-
-    def wait(self, step: DrillStep, crowd: LiveLoad) -> str:
-        """Wait for a condition."""
-        holds = {
-            Condition.LED: self.live.is_led,
-            Condition.REPLICATED: self.live.is_replicated,
-            Condition.STABLE: crowd.is_stable,
-        }[step.until]
-        try:
-            self.live.wait(holds, step.within_ms, step.until)
-        except DrillError as error:
-            raise DrillError(f"{error} Members by state: {crowd.counts()}.") from None
-        return ""
-
-    def _nodes(self, step: DrillStep) -> tuple[int, ...]:
-        return self.live.find(step.target, self._rehearsal.group_ids[0])
-
-
-ACTIONS: Final[Mapping[Action, Callable[[DrillRun, DrillStep, LiveLoad], str]]] = {
-    Action.KILL: DrillRun.kill,
-    Action.START: DrillRun.start,
-    Action.FREEZE: DrillRun.freeze,
-    Action.THAW: DrillRun.thaw,
-    Action.CUT: DrillRun.cut,
-    Action.MEND: DrillRun.mend,
-    Action.LOSE_DISK: DrillRun.lose_disk,
-    Action.ROLL: DrillRun.roll,
-    Action.FILL_DISK: DrillRun.fill_disk,
-    Action.FREE_DISK: DrillRun.free_disk,
-    Action.SLOW_DISK: DrillRun.slow_disk,
-    Action.FAST_DISK: DrillRun.fast_disk,
-    Action.RESTART_MEMBERS: DrillRun.restart_members,
-    Action.JOIN_MEMBERS: DrillRun.join_members,
-    Action.WAIT: DrillRun.wait,
-}
-"""How a live cluster carries out each action; each returns further text for the report."""
-
-
-def _targets(nodes: Sequence[int], pids: Sequence[int]) -> str:
-    words = f" (node {', '.join(map(str, nodes))}"
-    return words + (f", process {', '.join(map(str, pids))})" if pids else ")")
-
-
 def _say(text: str) -> None:
     print(text, flush=True)
 
@@ -371,6 +219,22 @@ def _parser() -> argparse.ArgumentParser:
         "--from", type=Path, metavar="WHEEL", dest="older",
         help="the older version of a drill with two (default: this one; a newer one is made up)",
     )  # fmt: skip
+    parser.add_argument(
+        "--types",
+        type=_types,
+        metavar="T[,T...]",
+        help=f"the types of its groups ({', '.join(GROUP_TYPES)}), spread evenly",
+    )
+    parser.add_argument(
+        "--group",
+        action="append",
+        default=[],
+        metavar="ID",
+        help="watch the members that this group has on the running cluster; repeatable",
+    )
+    parser.add_argument(
+        "--yes", action="store_true", help="harm the running cluster without a question"
+    )  # fmt: skip
     which = parser.add_mutually_exclusive_group()
     which.add_argument(
         "--running", action="store_true", help="use the running cluster, which suffers the fault"
@@ -382,6 +246,14 @@ def _parser() -> argparse.ArgumentParser:
         "--own", action="store_true", help="start a cluster for the drill (the default)"
     )
     return parser
+
+
+def _types(text: str) -> tuple[str, ...]:
+    types = tuple(dict.fromkeys(text.split(",")))
+    wrong = [each for each in types if each not in GROUP_TYPES]
+    if wrong:
+        raise argparse.ArgumentTypeError(f"{wrong[0]!r} is none of {', '.join(GROUP_TYPES)}")
+    return types
 
 
 def _positive(text: str) -> int:

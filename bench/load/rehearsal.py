@@ -5,10 +5,11 @@ from __future__ import annotations
 import os
 import time
 from collections import Counter
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 from bench.load.driver import LoadSpec, now_ms
 from bench.load.live import LiveLoad
+from bench.load.observing import GroupObserver
 from failover.drills.checked import DrillError
 from failover.drills.verdict import DrillRecord, Verdict, judge
 
@@ -17,6 +18,9 @@ if TYPE_CHECKING:
 
     from bench.client.cluster_client import ClusterClient
     from failover.drills.drill import Drill
+
+Members: TypeAlias = LiveLoad | GroupObserver
+"""The members of a drill: its own, or those of others that it only watches."""
 
 STABLE_MS_MAX: Final = 60_000
 STABLE_MS_PER_MEMBER: Final = 15
@@ -41,7 +45,7 @@ class Rehearsal:
         self._last_fault_ms = 0
         self._replicated_ms: int | None = None
 
-    def play(self, carry_out: Callable[[LiveLoad], None]) -> Verdict:
+    def play(self, carry_out: Callable[[Members], None]) -> Verdict:
         """Let the members join, ``carry_out`` the drill, and judge."""
         drill, cluster, workload = self.drill, self.cluster, self.drill.workload
         for group_id in self.group_ids:

@@ -74,3 +74,5 @@ def stop(process: subprocess.Popen[bytes]) -> None:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
     process.wait()
+    if process.stdout is not None:
+        process.stdout.close()

@@ -20,7 +20,10 @@ from failover.drills.checked import DrillError, checked
 from protocol.members.classic import MemberConfig
 
 if TYPE_CHECKING:
-    pass
+    from collections.abc import Sequence
+
+GROUP_TYPES: Final = ("classic", "consumer", "share", "streams")
+"""The types of groups that members of a drill may have."""
 
 
 class Action(StrEnum):
@@ -73,7 +76,10 @@ FAULTS: Final = frozenset(
 """The actions that clients may notice: a drill's costs count from the first of them."""
 
 
-UNTIL_WHOLE: Final = (FAULTS - {Action.RESTART_MEMBERS, Action.JOIN_MEMBERS}) | {
+OF_MEMBERS: Final = frozenset({Action.RESTART_MEMBERS, Action.JOIN_MEMBERS})
+"""The actions that need members of the drill's own."""
+
+UNTIL_WHOLE: Final = (FAULTS - OF_MEMBERS) | {
     Action.THAW,
     Action.MEND,
     Action.FREE_DISK,
@@ -231,6 +237,17 @@ class Drill(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
             return self
         groups = min(self.workload.groups, members)
         return replace(self, workload=replace(self.workload, members=members, groups=groups))
+
+    def of_types(self, types: Sequence[str] | None) -> Drill:
+        """Return the same drill with groups of these types, spread evenly (None: unchanged)."""
+        if types is None:
+            return self
+        if len(types) > self.workload.groups:
+            raise DrillError(
+                f"Drill {self.name} has {self.workload.groups} groups: name no more types."
+            )
+        shares = {f"{each}_share": (each in types) / len(types) for each in GROUP_TYPES[1:]}
+        return replace(self, workload=replace(self.workload, **shares))
 
     def does(self, action: Action) -> bool:
         """Whether one of the steps is ``action``."""

@@ -3,24 +3,28 @@
 import json
 import subprocess
 import sys
+import threading
 from contextlib import contextmanager
 
 import pytest
 from msgspec.structs import replace
 
 from actors.cli import admin
-from actors.cli.client import AdminClient
+from actors.cli.client import AdminClient, parse_bootstrap, shown
 from actors.errors import ExitCode
 from bench.client.blocking_client import BlockingClient
-from bench.drills import ACTIONS, main
+from bench.drill_run import ACTIONS
+from bench.drills import main
 from bench.host_drills.table import HOST_DRILLS
 from bench.load.driver import LoadSpec
 from bench.load.live import SETTINGS, LiveLoad
 from bench.servers import cleanup
+from bench.servers.rollcall import running_rollcall
 from failover.drills.drill import Action, Workload, names
 from failover.drills.verdict import DrillRecord, owned_twice
 from protocol.groups.group_types import TABLES
 from protocol.members.history import MemberHistoryKind
+from tests.clients.confluent import Member, create_topics
 from tests.waiting import until
 
 WORKLOAD = Workload(
@@ -190,3 +194,90 @@ def test_a_load_is_taken_off_a_cluster_that_goes_on(node):
     with AdminClient([node.address]) as client:
         assert not {str(g.group_id) for g in admin.list_groups(client, (), ())} & set(names)
         assert not {str(t.name) for t in client.metadata(None).topics} & set(names)
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (
+            ["kill-leader", "--group", "g", "--own"],
+            "--group watches members that run: omit --own, --members, --types.",
+        ),
+        (
+            ["kill-in-mass-restart", "--group", "g"],
+            "Drill kill-in-mass-restart stops and starts its members: it needs its own, so omit"
+            " --group.",
+        ),
+        (
+            ["kill-leader", "--running"],
+            "Drill kill-leader harms the running cluster and its clients: add --yes if you mean"
+            " it, or --own to start a cluster for it.",
+        ),
+        (
+            ["kill-leader", "--types", "classic,consumer", "--members", "1"],
+            "Drill kill-leader has 1 groups: name no more types.",
+        ),
+    ],
+)
+def test_what_a_drill_cannot_do_is_said_in_one_sentence(words, sentence, capsys):
+    assert main(words) == 2
+    assert capsys.readouterr().err == f"rollcall: {sentence}\n"
+
+
+@contextmanager
+def polled(*members):
+    """Let these consumers poll, as an application's threads do."""
+    ended = threading.Event()
+
+    def poll():
+        while not ended.is_set():
+            for member in members:
+                member.poll()
+
+    thread = threading.Thread(target=poll)
+    thread.start()
+    try:
+        until(
+            lambda: all(member.assigned for member in members), 20, "every consumer has its share"
+        )
+        yield
+    finally:
+        ended.set()
+        thread.join()
+        for member in members:
+            member.close()
+
+
+@pytest.mark.timeout(180)
+def test_a_drill_watches_the_members_of_an_application(tmp_path):
+    """Its groups ride through a kill of their leader, and a drill leaves nothing behind."""
+    told = tmp_path / "verdict.json"
+    words = ["kill-leader", "--group", "orders", "--group", "billing", "--yes"]
+    words += ["--data-dir", str(tmp_path / "data"), "--json", str(told)]
+    with running_rollcall({"group.initial.rebalance.delay.ms": "0"}, tmp_path / "data") as server:
+        bootstrap = ",".join(map(shown, server.bootstrap))
+        create_topics(bootstrap, ["orders"], 4)
+        static = Member(bootstrap, "orders", ["orders"], group_instance_id="pod-0")
+        dynamic = Member(bootstrap, "billing", ["orders"])
+        with polled(static, dynamic):
+            done = subprocess.run(
+                [sys.executable, "-m", "rollcall", "drill", *words],
+                capture_output=True,
+                text=True,
+                check=False,
+            )
+            assert done.returncode == 0, done.stdout + done.stderr
+        with AdminClient(parse_bootstrap(bootstrap)) as client:
+            left = {each.group_id for each in admin.list_groups(client, [], [])}
+        assert left == {"orders", "billing"}
+    rows = {row["name"]: row["value"] for row in json.loads(told.read_text())["rows"]}
+    assert rows["members"] == 2
+    assert rows["rebalances"] == 0
+    assert 0 < rows["a group without an answer, max ms"] < 60_000
+
+
+def test_a_type_that_does_not_exist_is_bad_input(capsys):
+    with pytest.raises(SystemExit) as ended:
+        main(["kill-leader", "--types", "classic,square"])
+    assert ended.value.code == 2
+    assert "'square' is none of classic, consumer, share, streams" in capsys.readouterr().err
