@@ -388,6 +388,10 @@ class MemoryLog:
                     image.wipe()
         return twin
 
+    def synced_batches(self, partition: int) -> Sequence[Batch]:
+        """Return the batches of a partition that no crash takes away."""
+        return tuple(self._safe.get(partition, _Image()).batches)
+
     def synced(self, partition: int) -> Stored:
         """Return what the worst crash would leave of a partition now."""
         return self._safe.get(partition, _Image()).stored()

@@ -16,6 +16,7 @@ from failover.simulation.faults import older_machine
 from failover.simulation.faults.disks import DiskInjector
 from failover.simulation.faults.groups import GroupInjector
 from failover.simulation.faults.injector import Injector
+from failover.simulation.faults.sectors import SectorInjector
 from failover.simulation.faults.terms import TermInjector
 from failover.simulation.kinds import commits
 from failover.simulation.liveness import Liveness
@@ -144,12 +145,15 @@ def _live(cluster: SimulatedCluster) -> None:
     disk_injector.begin()
     term_injector = TermInjector(cluster)
     term_injector.begin()
+    sector_injector = SectorInjector(cluster)
+    sector_injector.begin()
     world.run(world.now + world.settings.faulty_ms)
     world.tell("", "the faults are over")
     term_injector.end()
     injector.end()
     group_injector.end()
     disk_injector.end()
+    sector_injector.end()
     if older_machine.may_come(cluster):
         older_machine.put_back(cluster)
     settle(cluster)

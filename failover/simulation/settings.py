@@ -78,6 +78,14 @@ class DiskFaults:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class SectorFaults:
+    """Mean milliseconds between two faults of single writes and sectors."""
+
+    slow_write: int = 60_000
+    misdirected: int = 12_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class GroupFaults:
     """Faults of consumer groups and assignor workers while faults are on.
 
@@ -107,6 +115,7 @@ class TermFaults:
 
 NO_TERM_FAULTS: Final = TermFaults(**dict.fromkeys(TermFaults.__dataclass_fields__, 0))
 NO_DISK_FAULTS: Final = DiskFaults(**dict.fromkeys(DiskFaults.__dataclass_fields__, 0))
+NO_SECTOR_FAULTS: Final = SectorFaults(slow_write=0, misdirected=0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -161,6 +170,7 @@ class Settings:
     faults: Faults = field(default_factory=Faults)
     group_faults: GroupFaults = field(default_factory=GroupFaults)
     disk_faults: DiskFaults = field(default_factory=lambda: NO_DISK_FAULTS)
+    sector_faults: SectorFaults = field(default_factory=lambda: NO_SECTOR_FAULTS)
     term_faults: TermFaults = field(default_factory=lambda: NO_TERM_FAULTS)
     configs: Mapping[str, str] = field(default_factory=dict)
     quiet: Quiet = Quiet.NEVER
@@ -303,6 +313,14 @@ def _disk_faults(seed: int, rough: float) -> DiskFaults:
     return DiskFaults(**rates)
 
 
+def _sector_faults(seed: int, rough: float) -> SectorFaults:
+    rng = random.Random(f"sector settings {seed}")
+    faults, rates = SectorFaults(), {}
+    for name in SectorFaults.__dataclass_fields__:
+        rates[name] = 0 if rng.random() < 0.6 else int(getattr(faults, name) * rough)
+    return SectorFaults(**rates)
+
+
 def _term_faults(seed: int) -> TermFaults:
     rng = random.Random(f"term settings {seed}")
     faults, rates = TermFaults(), {}
@@ -355,6 +373,7 @@ def _settings_for(seed: int) -> Settings:
     return Settings(
         faults=Faults(**rates),
         disk_faults=_disk_faults(seed, rough),
+        sector_faults=_sector_faults(seed, rough),
         term_faults=_term_faults(seed),
         nodes=nodes,
         replication=replication,

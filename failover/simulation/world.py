@@ -27,13 +27,15 @@ class World:
     ``trace`` is a running hash of everything that happened: two runs of one seed have the same.
     ``injected`` counts faults, ``calls`` the answers to each kind of request and whether anything
     in them went well. ``may_fail``: a handler was made to fail, so UNKNOWN_SERVER_ERROR is correct;
-    if ``poison`` is not negative, the next handler fails after that many records.
+    if ``poison`` is not negative, the next handler fails after that many records. ``ahead_ms`` is
+    how far :attr:`now` is ahead of all other nodes, while one is in a turn that takes time.
     """
 
     def __init__(self, seed: int, settings: Settings, *, tells: bool = False) -> None:
         self.seed = seed
         self.settings = settings
         self.now = 0
+        self.ahead_ms = 0
         self.story = EventLog(tells)
         self.tells = tells
         self.trace = seed
@@ -50,7 +52,7 @@ class World:
     @property
     def is_lawless(self) -> bool:
         """Whether clocks break, or may have broken, the assumptions of leases."""
-        return self.now < self.lawless_until
+        return self.now - self.ahead_ms < self.lawless_until
 
     def random(self, name: str) -> random.Random:
         """Return the random stream of this name; streams do not affect each other."""
@@ -65,6 +67,17 @@ class World:
         """Call something later; calls due at the same time run in the order of scheduling."""
         self._order += 1
         heappush(self._heap, (self.now + delay_ms, self._order, action, arguments))
+
+    def go_ahead(self, duration_ms: int) -> None:
+        """Let what follows in this event happen later, until :meth:`come_back`."""
+        self.now += duration_ms
+        self.ahead_ms += duration_ms
+
+    def come_back(self) -> int:
+        """Return to the time of the event; return how long it has taken."""
+        took_ms, self.ahead_ms = self.ahead_ms, 0
+        self.now -= took_ms
+        return took_ms
 
     def run(self, until: int) -> None:
         """Run everything that is due before ``until``, and advance the time to it."""

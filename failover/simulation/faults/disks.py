@@ -9,8 +9,6 @@ from failover.simulation.clients.oversize import Oversize
 from failover.simulation.faults.schedule import FaultSchedule, Kinds
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from failover.simulation.cluster import SimulatedCluster
     from failover.simulation.nodes.disks import Directory
     from failover.simulation.nodes.process import Process
@@ -29,8 +27,6 @@ WILD_MS: Final = (10_000, 60_000)
 FROZEN_MS: Final = (50, 40_000)
 FOREVER_MS: Final = 1 << 60
 WRONG_MS: Final = (1_000, 3 * 86_400_000)
-TRY_MS: Final = 500
-TRIES: Final = 60
 EMITS_MAX: Final = 3
 
 
@@ -76,12 +72,6 @@ class DiskInjector(FaultSchedule):
     def _slowness(self) -> int:
         return self._draw((50, int(SLOWEST * self._world.settings.replica_lease_ms)))
 
-    def _any(self) -> Process:
-        leading = self._cluster.leading_nodes()
-        if leading and self._rng.random() < 0.5:
-            return self._cluster.processes[self._rng.choice(leading)]
-        return self._rng.choice(self._cluster.processes)
-
     # --- disks
 
     def _slow_disk(self) -> None:
@@ -121,15 +111,6 @@ class DiskInjector(FaultSchedule):
 
     def _start_later(self, node_id: int) -> None:
         self._world.after(self._draw(GONE_MS), self._cluster.start, node_id)
-
-    def _when_bearable(self, action: Callable[[], None], tries: int = TRIES) -> None:
-        """Run ``action``, which costs a disk, once the cluster can afford that, or give up."""
-        if not self._is_on:
-            return
-        if self._cluster.may_lose_disk():
-            action()
-        elif tries:
-            self._world.after(TRY_MS, self._when_bearable, action, tries - 1)
 
     def _rot(self) -> None:
         """Corrupt a checksum in synced data: the next opening of the log finds it."""

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
+from typing import TYPE_CHECKING, Any, ClassVar, Final, TypeAlias
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from failover.simulation.cluster import SimulatedCluster
+    from failover.simulation.nodes.process import Process
 
 
 Kinds: TypeAlias = "Mapping[str, Callable[[Any], Any]]"
@@ -15,6 +16,9 @@ Kinds: TypeAlias = "Mapping[str, Callable[[Any], Any]]"
 
 Pairs: TypeAlias = "list[tuple[int, int]]"
 """Links, each by the node that sends and the node that receives."""
+
+TRY_MS: Final = 500
+TRIES: Final = 60
 
 
 class FaultSource:
@@ -54,6 +58,22 @@ class FaultSource:
         for pairs in self._cuts:
             self._cluster.network.mend(pairs)
         self._cuts.clear()
+
+    def _any(self) -> Process:
+        """Return a random process; half of the time one that leads a partition."""
+        leading = self._cluster.leading_nodes()
+        if leading and self._rng.random() < 0.5:
+            return self._cluster.processes[self._rng.choice(leading)]
+        return self._rng.choice(self._cluster.processes)
+
+    def _when_bearable(self, action: Callable[[], None], tries: int = TRIES) -> None:
+        """Run ``action``, which costs a disk, once the cluster can afford that, or give up."""
+        if not self._is_on:
+            return
+        if self._cluster.may_lose_disk():
+            action()
+        elif tries:
+            self._world.after(TRY_MS, self._when_bearable, action, tries - 1)
 
     def _lose_disks(self, node_id: int, two_at_once: float, gone_ms: tuple[int, int]) -> None:
         """Lose a node's disk; of five replicas sometimes the next node's too."""

@@ -5,7 +5,13 @@ from __future__ import annotations
 from typing import Final, NamedTuple
 
 from failover.columns import aligned
-from failover.simulation.settings import DiskFaults, Faults, GroupFaults, TermFaults
+from failover.simulation.settings import (
+    DiskFaults,
+    Faults,
+    GroupFaults,
+    SectorFaults,
+    TermFaults,
+)
 
 SAFE: Final = "nothing acknowledged is lost, one leader per epoch"
 LEASE: Final = "one leader answers at a time"
@@ -15,7 +21,7 @@ ALIVE: Final = "every partition answers again within five election timeouts"
 EXPIRY: Final = "what nobody uses expires, and no sooner than it may"
 ROUGH_MS: Final = {
     name: mean_ms
-    for faults in (Faults(), DiskFaults(), GroupFaults(), TermFaults())
+    for faults in (Faults(), DiskFaults(), SectorFaults(), GroupFaults(), TermFaults())
     for name in faults.__dataclass_fields__
     if isinstance(mean_ms := getattr(faults, name), int)
 }
@@ -58,10 +64,19 @@ FAULTS: Final = tuple(
         ("log set aside", "", "such a log is moved away: the others have everything", SAFE),
         ("slow disk", "slow_disk", "syncs take up to ten thirds of a lease, for a while", ALIVE),
         ("slow disk stays", "slow_disk", "one disk is slow after the last fault, too", ALIVE),
+        ("slow writes", "slow_write", "a write holds its process for up to 500 ms", LEASE),
+        ("slow writes stay", "slow_write", "one disk's writes are slow after that, too", ALIVE),
         ("full disk", "full_disk", "a disk takes no writes for a while", SAFE),
         ("failed write", "failed_write", "a write fails: the process ends", SAFE),
         ("failed sync", "failed_sync", "a sync fails: the process ends", SAFE),
         ("failed read", "failed_read", "a sector cannot be read: the process ends", SAFE),
+        ("misdirected read", "misdirected", "a batch is read where another was written", SAFE),
+        (
+            "misdirected write",
+            "misdirected",
+            "it lands on another; its own place has a third",
+            SAFE,
+        ),
         ("pause", "pause", "a process stands still, its clock does not", LEASE),
         ("machine freezes", "freeze", "a machine stands still, and its steady clock", LEASE),
         ("clock drifts", "drift", "a clock changes its speed, within 5 % of the true one", LEASE),

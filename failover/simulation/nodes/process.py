@@ -6,16 +6,19 @@ of its steps, stand still, lose unsynced data, or lose its whole disk.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from failover.host import Host
 from failover.ports import Ports
 from failover.routing import partition_for
 from failover.simulation.event_log import Violation
+from failover.simulation.nodes import events
 from failover.simulation.nodes.clocks import SimulatedWallClock
 from failover.simulation.nodes.directory_check import DirectoryCheck
 from failover.simulation.nodes.disks import Directory, Disk, FaultyLog
 from failover.simulation.nodes.requests import FORWARD_MS, ForwardedFrom, RequestQueue, SentAnswer
+from failover.simulation.nodes.slow_writes import SlowWrites
 from failover.turn import Turn
 from storage.disk.incarnation import Incarnation
 from storage.log import CorruptLogError, LogError, MemoryLog, StaleLogError
@@ -34,7 +37,7 @@ if TYPE_CHECKING:
     from failover.simulation.nodes.requests import AcceptedConnection
     from failover.simulation.world import World
     from protocol.config import Configs
-    from protocol.groups.effects import Reply, Request, WorkerTask
+    from protocol.groups.effects import Reply, WorkerTask
     from protocol.groups.facts import Fact
     from storage.log import Write
     from storage.messages import Message
@@ -130,6 +133,7 @@ class Process:
         self.doom = 0
         self.workers: TaskTaker | None = None
         self._sync_rng = world.random(f"disk {node_id}")
+        self._slow_writes = SlowWrites(world, node_id)
         self.died: Callable[[int], None] = lambda _: None
         self.died_mid_turn: Callable[[int], None] = lambda _: None
         self._inbox: list[tuple[Callable[..., None], tuple[Any, ...]]] = []
@@ -159,6 +163,7 @@ class Process:
         self._inbox.clear()
         self.requests.begin()
         self._is_scheduled, self._armed_true = False, None
+        self._slow_writes.begin()
         log = FaultyLog(self.log, self.disk)
         if not self._survives(self._begin_host, identity, configs, log, rng):
             return
@@ -176,8 +181,8 @@ class Process:
         self._turn = Turn(self.host, ports)
 
     def local_now(self) -> int:
-        """Return the reading of this node's clock."""
-        return self.clock.local(self.world.now)
+        """Return the reading of this node's clock; it never goes back."""
+        return self._slow_writes.at_least(self.clock.local(self.world.now))
 
     now = local_now
 
@@ -251,7 +256,8 @@ class Process:
     @property
     def is_damaged(self) -> bool:
         """Whether the directory cannot be opened, or its damage will be found."""
-        return self.is_waiting or self.disk.is_rotten or self.directory.is_old
+        disk = self.disk
+        return self.is_waiting or disk.is_rotten or bool(disk.misdirected) or self.directory.is_old
 
     @property
     def is_mid_turn(self) -> bool:
@@ -331,7 +337,7 @@ class Process:
 
     def thaw(self, life: int) -> None:
         """Resume; what arrived meanwhile waits in the sockets."""
-        if life != self.life or not self.is_paused:
+        if life != self.life or not self.is_paused or self._slow_writes.is_busy:
             return
         self.is_paused = self._is_scheduled = False
         self._armed_true = None
@@ -373,7 +379,7 @@ class Process:
     def abandoned(self, connection: AcceptedConnection) -> None:
         """Note that a client has closed its connection."""
         for ticket in self.requests.abandoned(connection):
-            self.event(_abandon, ticket)
+            self.event(events.abandon, ticket)
 
     def from_peer(self, node_id: int, messages: Sequence[Message]) -> None:
         """Take messages from another node's replicas."""
@@ -448,10 +454,12 @@ class Process:
             if self._turn.take():
                 self.world.after(1, self._scheduled, self.life)
         except (Killed, LogError):
+            self.world.come_back()
             self.kill(self.log.unsynced // 2, 1)
             self.died_mid_turn(self.node_id)
         else:
             self.watcher.turned(self)
+            self._slow_writes.end_turn(self)
 
     def _step(self) -> None:
         """Die here if this is the step to die at."""
@@ -469,6 +477,7 @@ class Process:
         self.disk.write()
         self.watcher.writes(self, writes)
         self.log.write(writes, sync=False)
+        self._slow_writes.write(self.disk)
         self._step()
 
     def sync(self) -> bool:
@@ -486,7 +495,7 @@ class Process:
         """Let the disk finish a sync, even while the process stands still."""
         if life == self.life and self._turn is not None:
             self.log.sync(units)
-            self.event(_synced, self._turn)
+            self.event(events.synced, self._turn)
 
     def send(self, node_id: int, messages: Sequence[Message]) -> None:
         """Send messages to a peer, unless the process dies before."""
@@ -494,11 +503,11 @@ class Process:
         if not self.may_speak:
             return
         self.watcher.sent(self, node_id, messages)
-        self.network.send(self, node_id, messages)
+        self._slow_writes.leave(self, self.network.send, self, node_id, messages)
 
     def forward(self, forward: Forward) -> None:
         """Carry a request to another node, in 2 ms."""
-        self.world.after(FORWARD_MS, self._forward, forward)
+        self._slow_writes.leave(self, self.world.after, FORWARD_MS, self._forward, forward)
 
     def serve(self) -> bool:
         """Pass waiting requests to the host, as many as a live process has time for."""
@@ -512,12 +521,13 @@ class Process:
         if asked is None:
             raise Violation(f"node {self.node_id} answers ticket {reply.ticket} a second time")
         if self._is_outdated():
-            if isinstance(asked.end, ForwardedFrom):
-                asked.end.answer(asked.token, None)
+            self.requests.fail(asked)
             return
         self.world.mark(reply.ticket)
         self.watcher.answered(self, SentAnswer(asked.message, reply.message, asked.at))
-        self.requests.answer(asked, reply)
+        self._slow_writes.leave(
+            self, self.requests.answer, asked, reply, otherwise=partial(self.requests.fail, asked)
+        )
 
     def _is_outdated(self) -> bool:
         """Return whether this node believes that it leads but has a successor.
@@ -538,7 +548,7 @@ class Process:
     def submit(self, partition: int, task: WorkerTask) -> None:
         """Hand a task to the workers."""
         if self.workers is not None:
-            self.workers.submit(self, partition, task)
+            self._slow_writes.leave(self, self.workers.submit, self, partition, task)
 
     def observe(self, fact: Fact) -> None:
         """Ignore a fact: no metrics are read here."""
@@ -564,7 +574,7 @@ class Process:
             back.answer(forward.request.ticket, None)
             return
         request = target.requests.push_forwarded(forward, back, self.world.now)
-        target.event(_receive, target._turn, request)
+        target.event(events.receive, target._turn, request)
 
     # --- time
 
@@ -586,15 +596,3 @@ class Process:
                 self._soon()
         else:
             self.arm(deadline_ms, now)
-
-
-def _receive(_host: Host, turn: Turn, request: Request, _now: int) -> None:
-    turn.receive(request)
-
-
-def _synced(_host: Host, turn: Turn, _now: int) -> None:
-    turn.synced()
-
-
-def _abandon(host: Host, ticket: int, _now: int) -> None:
-    host.abandon(ticket)

@@ -112,9 +112,13 @@ class RequestQueue:
             closed(connection)
         self._connections.clear()
         for asked in self.open.values():
-            if isinstance(asked.end, ForwardedFrom):
-                asked.end.answer(asked.token, None)
+            self.fail(asked)
         self.open.clear()
+
+    def fail(self, asked: PendingRequest) -> None:
+        """Tell a node that forwarded a request that it has no answer; a client is not told."""
+        if isinstance(asked.end, ForwardedFrom):
+            asked.end.answer(asked.token, None)
 
     # --- incoming
 

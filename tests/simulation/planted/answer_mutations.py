@@ -368,7 +368,7 @@ PLANTED: tuple[tuple[Callable[[], list[Patch]], int, str], ...] = (
     (offsets_expire_early, 143, "offsets expire early"),
     (offsets_of_members_expire, 15, "offsets expire though members use them"),
     (sessions_never_expire, 0, "sessions never expire"),
-    (sessions_expire_early, 35, "sessions expire early"),
+    (sessions_expire_early, 50, "sessions expire early"),
     (promise_as_short_as_the_lease, 0, "the promise has no margin for clocks"),
     (lease_from_the_answer_on, 4, "the lease counts from the answer, not from the question"),
     (lease_of_a_minority, 0, "one peer's answer renews the lease"),

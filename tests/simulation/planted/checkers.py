@@ -80,7 +80,8 @@ FOUND_BY: Final[Mapping[str, str]] = {
         streams_standby_beside_what_stays streams_warmup_of_own_task""",
     "_read_all": "simple_consumers_cannot_read offsets_of_two_topics_cannot_be_read",
     "empty": "classic_sessions_prolonged modern_sessions_prolonged",
-    "run_seed": "snapshot_taken_over_a_longer_log own_epoch_joined_again",
+    "run_seed": """
+        snapshot_taken_over_a_longer_log own_epoch_joined_again misdirected_sector_believed""",
     "settle": """
         static_successor_loses_its_share answers_repeated_for_ever workers_told_too_little
         share_epoch_falls streams_task_active_twice streams_warmup_never_ends""",

@@ -5,6 +5,7 @@ from typing import Any
 
 from failover import host
 from failover.full_disk import Backlog, TurnWrites
+from failover.simulation.nodes import disks
 from failover.simulation.patches import Patch
 from failover.turn import Turn
 from storage.election import Election
@@ -58,12 +59,17 @@ def nobody_stands_again() -> list[Patch]:
     return [(Election, "wait_anew", wait_anew)]
 
 
+def misdirected_sector_believed() -> list[Patch]:
+    return [(disks, "check_place", lambda written_at, place: None)]
+
+
 LOG_PLANTED: tuple[tuple[Callable[[], list[Patch]], int, str], ...] = (
     (full_disk_taken_for_written, 5, "what a full disk refused is taken for written"),
     (sent_before_synced, 0, "writes are taken for synced before they are"),
     (snapshot_taken_over_a_longer_log, 4, "a snapshot replaces a log that has more"),
     (truncation_and_appends_not_synced, 0, "what is appended and truncated is not synced"),
     (nobody_stands_again, 9, "after some elections nobody stands"),
+    (misdirected_sector_believed, 3, "what is read where another batch was written is believed"),
 )
 LOG_MUTATIONS: Mapping[str, Mutation] = {
     function.__name__: Mutation(about, function, seed) for function, seed, about in LOG_PLANTED

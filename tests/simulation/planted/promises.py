@@ -100,7 +100,8 @@ BROKEN_BY: Final[Mapping[str, str]] = {
         unleased_leader_stays patience_without_a_lease_begins_anew
         unsynced_records_acknowledged""",
     "A disk is full, damaged or gone": """
-        full_disk_taken_for_written set_aside_without_a_majority incarnation_ignored""",
+        full_disk_taken_for_written set_aside_without_a_majority incarnation_ignored
+        misdirected_sector_believed""",
     "Messages are lost, duplicated or late": """
         late_votes_count refusals_count_as_matches logs_not_matched lease_from_the_answer_on""",
     "A stranger calls": """
