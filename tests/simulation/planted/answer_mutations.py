@@ -12,6 +12,7 @@ from failover.simulation.patches import Patch
 from protocol.groups import loading
 from protocol.groups.classic import leave as classic_leave
 from protocol.groups.effects import Reply
+from protocol.groups.facts import MemberEventKind
 from protocol.groups.group_type import GroupType, committing_type
 from protocol.groups.group_types import TABLES
 from protocol.groups.offsets import commit as offsets
@@ -154,6 +155,23 @@ def who_left_comes_back() -> list[Patch]:
     from protocol.groups.modern import leave as modern_leave
 
     return [(modern_leave, "remove", lambda *arguments, **named: None)]
+
+
+def who_leaves_is_away_for_a_while() -> list[Patch]:
+    """A member that leaves for good is kept for its session timeout, as a static one is."""
+    from protocol.groups.modern import leave as modern_leave
+
+    original = modern_leave.remove
+
+    def remove(ctx: Any, runtime: Any, members: Any, kind: MemberEventKind, now: int) -> None:
+        if kind is not MemberEventKind.LEFT:
+            original(ctx, runtime, members, kind, now)
+            return
+        for member_id in members:
+            member = runtime.group.members[member_id]
+            modern_leave.leave_temporarily(ctx, runtime, member, now)
+
+    return [(modern_leave, "remove", remove)]
 
 
 def offsets_never_expire() -> list[Patch]:
@@ -364,6 +382,7 @@ PLANTED: tuple[tuple[Callable[[], list[Patch]], int, str], ...] = (
     (tombstones_not_replayed, 0, "a standby deletes nothing"),
     (tombstones_not_compacted, 4, "the state on disk keeps what is deleted"),
     (who_left_comes_back, 0, "a member that leaves stays"),
+    (who_leaves_is_away_for_a_while, 15, "a member that leaves is kept for its session timeout"),
     (offsets_never_expire, 1, "offsets never expire"),
     (offsets_expire_early, 143, "offsets expire early"),
     (offsets_of_members_expire, 15, "offsets expire though members use them"),

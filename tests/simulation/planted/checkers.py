@@ -12,7 +12,8 @@ FOUND_BY: Final[Mapping[str, str]] = {
         deleted_group_keeps_offsets offsets_never_expire offsets_expire_early
         offsets_of_members_expire offset_deletion_forgotten""",
     "AnyAnswer": """
-        description_of_an_unknown_group_raises deletion_of_an_unknown_offset_raises""",
+        description_of_an_unknown_group_raises deletion_of_an_unknown_offset_raises
+        who_leaves_is_away_for_a_while""",
     "ClientHistoryChecker": "commit_without_own_epoch sessions_expire_early fenced_members_heard",
     "CommitAnswers": "zombie_commits removed_members_commit",
     "Downgrades": "downgrade_takes_targets_for_owned downgrade_forgets_what_members_have",
