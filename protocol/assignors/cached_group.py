@@ -32,6 +32,7 @@ class CachedGroup:
     ``owner`` holds indexes into them. ``has_target`` holds the members whose recorded target
     assignment, even if empty, equals the one in ``owner``. ``shared`` has each member's target
     assignment as bytes, where a partition may have several owners; ``owner`` is unused then.
+    ``is_freed`` marks the partitions whose owner is gone since the last run.
     """
 
     __slots__ = (
@@ -40,6 +41,7 @@ class CachedGroup:
         "_starts",
         "_subscriptions",
         "has_target",
+        "is_freed",
         "member_ids",
         "owner",
         "run",
@@ -52,6 +54,7 @@ class CachedGroup:
         self.topics: list[TopicRow] = []
         self.member_ids: list[str] = []
         self.owner: Int32s = no_values()
+        self.is_freed: Bools = no_flags()
         self.has_target: set[str] = set()
         self.shared: dict[str, bytes] = {}
         self._members: dict[str, MemberRow] = {}
@@ -126,17 +129,19 @@ class CachedGroup:
     def _take_topics(self, rows: Iterable[TopicRow]) -> None:
         """Renumber the partitions; those of topics that remain keep their owners."""
         before = {row.topic_id: place for place, row in enumerate(self.topics)}
-        starts, owner = self._starts, self.owner.copy()
+        starts, owner, is_freed = self._starts, self.owner.copy(), self.is_freed
         self.topics = sorted(rows, key=lambda row: row.topic_id)
         self._subscriptions.take_topics([row.name for row in self.topics])
         self._racks.forget()
         self._starts = _prefix_sums(row.partitions for row in self.topics)
         self.owner = np.full(int(self._starts[-1]), NOBODY, np.int32)
+        self.is_freed = np.zeros(len(self.owner), np.bool_)
         for place, row in enumerate(self.topics if before else ()):
             if (old := before.get(row.topic_id)) is not None:
                 kept = min(row.partitions, int(starts[old + 1] - starts[old]))
                 first, first_before = int(self._starts[place]), int(starts[old])
                 self.owner[first : first + kept] = owner[first_before : first_before + kept]
+                self.is_freed[first : first + kept] = is_freed[first_before : first_before + kept]
                 owner[first_before : first_before + kept] = NOBODY
         for member in np.flatnonzero(np.bincount(owner[owner != NOBODY])).tolist():
             self.has_target.discard(self.member_ids[member])  # had partitions that no longer exist
@@ -169,7 +174,20 @@ class CachedGroup:
         place = {member_id: place for place, member_id in enumerate(self.member_ids)}
         moves = [place.get(successors.get(each, each) or "", NOBODY) for each in before]
         # The last entry is the one that NOBODY, which is -1, looks up.
-        self.owner = np.array([*moves, NOBODY], np.int32)[self.owner]
+        owner = np.array([*moves, NOBODY], np.int32)[self.owner]
+        self.is_freed |= (self.owner != NOBODY) & (owner == NOBODY)
+        self.owner = owner
+
+    def count_moved(self, owner: Int32s) -> int:
+        """Return how many partitions had another owner, also one that is gone, before ``owner``."""
+        had_another = (self.owner != owner) & (self.owner != NOBODY)
+        return int(np.count_nonzero(had_another | (self.is_freed & (owner != NOBODY))))
+
+    def take(self, run: int, owner: Int32s) -> None:
+        """Store the result of a run; the owners imply what each member holds."""
+        self.has_target.update(self.member_ids)
+        self.run, self.owner, self.shared = run, owner, {}
+        self.is_freed = np.zeros(len(owner), np.bool_)
 
 
 def _assignable(topics: Sequence[TopicRow], starts: Int32s) -> Bools:

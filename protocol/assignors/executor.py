@@ -98,16 +98,13 @@ class Executor:
             encoded.starts[1:].astype(np.int32),
             memoryview(encoded.buffer),
         )
-        group.has_target.update(ids)
-        group.run = task.run
-        group.owner = owner
-        group.shared = {}  # the owners imply what each member holds
-        before = spec.previous_owner
+        moved = group.count_moved(owner)
+        group.take(task.run, owner)
         return AssignmentComputed(
             group_id=task.group_id,
             run=task.run,
             members=members,
-            partitions_moved=int(np.count_nonzero((before != owner) & (before != NOBODY))),
+            partitions_moved=moved,
             assignor_ms=assignor_ms,
         )
 
@@ -120,7 +117,8 @@ class Executor:
         assignment = registry.assign_tasks(task.assignor, spec)
         assignor_ms = (self._clock_s() - began_s) * 1000
         before = spec.previous_active
-        moved = int(np.count_nonzero((before != assignment.active) & (before != NOBODY)))
+        had_another = (before != assignment.active) & (before != NOBODY)
+        moved = int(np.count_nonzero(had_another | group.is_freed))
         changed = group.take(task.run, task.tasks, ids, assignment)
         return AssignmentComputed(
             group_id=task.group_id,

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from protocol.assignors.cached_group import in_java_order
-from protocol.assignors.spec import NOBODY, Int32s, no_values
+from protocol.assignors.spec import NOBODY, Bools, Int32s, no_flags, no_values
 from protocol.assignors.tasks.records import decode_targets, encode_targets
 from protocol.assignors.tasks.spec import TaskAssignment, TaskGroupSpec
 
@@ -22,13 +22,24 @@ class CachedTasks:
 
     ``run`` is the number of the run whose result ``targets`` is: each member's record value. The
     same in arrays, as of ``_laid_ids`` and ``_layout``, spares the next run the decoding.
+    ``is_freed`` marks, after :meth:`spec`, the active tasks whose owner is gone since the last run.
     """
 
-    __slots__ = ("_arrays", "_laid_ids", "_layout", "_members", "_moves", "run", "targets")
+    __slots__ = (
+        "_arrays",
+        "_laid_ids",
+        "_layout",
+        "_members",
+        "_moves",
+        "is_freed",
+        "run",
+        "targets",
+    )
 
     def __init__(self) -> None:
         self.run = -1
         self.targets: dict[str, bytes] = {}
+        self.is_freed: Bools = no_flags()
         self._members: dict[str, TaskMemberRow] = {}
         self._moves: dict[str, str | None] = {}
         self._laid_ids: list[str] = []
@@ -107,6 +118,7 @@ class CachedTasks:
         if arrays is None or self._layout != _layout(settings):
             names = {row.subtopology_id: n for n, row in enumerate(settings.subtopologies)}
             known = ((place[each], data) for each, data in self.targets.items() if each in place)
+            self.is_freed = np.zeros(int(starts[-1]), np.bool_)
             return decode_targets(known, names, starts)
         # The last entry is the one that NOBODY, which is -1, looks up.
         moves = [place.get(self._successor(each), NOBODY) for each in self._laid_ids]
@@ -114,6 +126,7 @@ class CachedTasks:
         standbys = moved[arrays.standbys]
         stays = standbys != NOBODY
         kept = np.concatenate([np.zeros(1, np.int32), np.cumsum(stays, dtype=np.int32)])
+        self.is_freed = (arrays.active != NOBODY) & (moved[arrays.active] == NOBODY)
         return moved[arrays.active], kept[arrays.standby_starts], standbys[stays]
 
     def _successor(self, member_id: str) -> str:

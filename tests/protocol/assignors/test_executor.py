@@ -123,6 +123,33 @@ def test_all_members_are_answered_when_all_are_wanted() -> None:
     assert len(answer.members) == 3
 
 
+def test_the_partitions_of_a_member_that_is_gone_count_as_moved() -> None:
+    group, worker = three_members(), executor()
+    group.take(worker.run(group.whole()))
+    owned = len(group.owned()["m1"])
+    assert owned > 0
+    answer = worker.run(group.changed(GroupChanges(gone=(("m1", None),))))
+    group.take(answer)
+    assert isinstance(answer, AssignmentComputed)
+    assert answer.partitions_moved == owned
+    again = worker.run(group.changed(GroupChanges()))
+    assert isinstance(again, AssignmentComputed)
+    assert again.partitions_moved == 0
+
+
+def test_freed_partitions_of_a_topic_that_is_gone_do_not_count_as_moved() -> None:
+    group, worker = three_members(), executor()
+    group.take(worker.run(group.whole()))
+    kept, *others = group.topics
+    lost = sum(1 for topic_id, _ in group.owned()["m1"] if topic_id == kept.topic_id)
+    assert others
+    changes = GroupChanges(gone=(("m1", None),), topics=(kept,))
+    answer = worker.run(group.changed(changes))
+    assert isinstance(answer, AssignmentComputed)
+    moved = answer.partitions_moved
+    assert lost <= moved <= kept.partitions
+
+
 def test_the_share_of_a_replaced_static_member_goes_to_its_successor() -> None:
     group, worker = three_members(), executor()
     group.take(worker.run(group.whole()))
