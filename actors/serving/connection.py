@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final, Protocol, cast
 
 from actors.serving.held_bytes import SMALL_BYTES, HeldBytes
 from actors.serving.memo import LEASED_KEYS, Memo
+from failover.apis.coordinators import software
 from protocol.groups.effects import ClientInfo, Request
 from protocol.wire.apis import wants_no_answer
 from protocol.wire.frames import (
@@ -23,6 +25,7 @@ from protocol.wire.frames import (
     group_id_in,
     without_correlation_id,
 )
+from protocol.wire.messages import ApiVersionsRequest
 
 if TYPE_CHECKING:
     from collections.abc import Hashable
@@ -349,7 +352,10 @@ class Connection(asyncio.Protocol):
         client = self._client
         client_id = decoded.client_id or ""
         if client is None or client.client_id != client_id:
-            client = self._client = ClientInfo(client_id, "/" + self.peer)
+            before = "" if client is None else client.software
+            client = self._client = ClientInfo(client_id, "/" + self.peer, before)
+        if isinstance(decoded.message, ApiVersionsRequest) and (told := software(decoded.message)):
+            client = self._client = replace(client, software=told)
         self.in_flight = InFlight(self, decoded.api_key, decoded.api_version, frame[4:8], memo_key)
         request = Request(
             ticket=connections.ticket_for(self.in_flight),

@@ -173,6 +173,8 @@ TRIGGERS: Final[Mapping[RebalanceTrigger, str]] = MappingProxyType(
     {
         RebalanceTrigger.MEMBER_JOINED: "joined",
         RebalanceTrigger.MEMBER_REJOINED: "joined again",
+        RebalanceTrigger.MEMBER_SUBSCRIBED: "subscribes to other topics",
+        RebalanceTrigger.LEADER_REJOINED: "joined again: the leader asks for a rebalance",
         RebalanceTrigger.MEMBER_LEFT: "left",
         RebalanceTrigger.MEMBER_EXPIRED: "sent no heartbeat within its session timeout",
         RebalanceTrigger.DOWNGRADED: "has no member of the consumer protocol any more",

@@ -62,6 +62,18 @@ _SOFTWARE: Final = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9.-]*[a-zA-Z0-9])?")
 """The characters allowed in a client's name and version (KIP-511)."""
 
 
+SOFTWARE_MAX: Final = 100
+"""Characters that are kept of a client's name and version."""
+
+
+def software(message: ApiVersionsRequest) -> str:
+    """Return the name and version of a client's software; "" if it told none, or no valid one."""
+    name, version = message.client_software_name, message.client_software_version
+    if not (_SOFTWARE.fullmatch(name) and _SOFTWARE.fullmatch(version)):
+        return ""
+    return f"{name} {version}"[:SOFTWARE_MAX]
+
+
 def api_versions(view: ClusterView, request: Request, now_ms: int) -> Entity:  # noqa: ARG001
     """List exactly the APIs that are served, and the features (KIP-584) with their levels here.
 

@@ -23,10 +23,14 @@ Ticket: TypeAlias = int
 
 @dataclass(frozen=True, slots=True)
 class ClientInfo:
-    """Who sent a request: its client id and its host as Kafka writes it (``/127.0.0.1``)."""
+    """Who sent a request: its client id and its host as Kafka writes it (``/127.0.0.1``).
+
+    ``software`` is the name and version that the connection told (KIP-511), "" if it told none.
+    """
 
     client_id: str
     host: str
+    software: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

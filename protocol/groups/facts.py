@@ -7,10 +7,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
+    from typing import Any
+
+    from protocol.groups.topics import Topics
+    from protocol.records import MemberMetadata
 
 
 class MemberEventKind(StrEnum):
@@ -32,12 +36,27 @@ class MemberEventKind(StrEnum):
     NOT_ASSIGNED = "not-assigned"  # of no member: the group's assignor failed
 
 
+GONE: Final = frozenset(
+    {
+        MemberEventKind.LEFT,
+        MemberEventKind.EXPIRED,
+        MemberEventKind.NOT_REJOINED,
+        MemberEventKind.REFUSED,
+        MemberEventKind.NOT_SYNCED,
+        MemberEventKind.NOT_REVOKED,
+    }
+)
+"""What ends a membership."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MemberEvent:
     """One entry of a group's event log: the member, the event, its reason (KIP-800), its time.
 
     ``reason`` is the client's own, at most 255 characters; ``previous_member_id`` is set when a
-    static member was replaced: it is the id that is fenced from now on.
+    static member was replaced: it is the id that is fenced from now on. ``client_software`` is the
+    name and version that the client's connection told (KIP-511), "" if it is not known here.
+    ``silent_ms``: how long a member that is gone had sent nothing.
     """
 
     group_id: str
@@ -49,13 +68,24 @@ class MemberEvent:
     client_host: str = ""
     reason: str | None = None
     previous_member_id: str | None = None
+    client_software: str = ""
+    silent_ms: int | None = None
+
+
+class NamedMember(NamedTuple):
+    """A member of a group that is not classic: its id, and the value of its member record."""
+
+    member_id: str
+    metadata: Any
 
 
 class RebalanceTrigger(StrEnum):
     """Why a rebalance began."""
 
     MEMBER_JOINED = "member-joined"
-    MEMBER_REJOINED = "member-rejoined"  # changed its protocols, or the leader rejoined
+    MEMBER_REJOINED = "member-rejoined"  # changed its protocols, or what it says of itself
+    MEMBER_SUBSCRIBED = "member-subscribed"  # joined again with other topics
+    LEADER_REJOINED = "leader-rejoined"  # unchanged: it asks for a rebalance
     MEMBER_LEFT = "member-left"
     MEMBER_EXPIRED = "member-expired"
     STATIC_PROTOCOL_CHANGED = "static-member-changed-protocol"
@@ -91,7 +121,11 @@ class RebalanceEnded:
     (CompletingRebalance). ``member_id`` to ``reason`` describe the member that caused it.
 
     ``assignments_before`` and ``assignments_after`` map each member's lasting name (instance id,
-    otherwise member id) to its assignment bytes as the leader sent them.
+    otherwise member id) to its assignment bytes as the leader sent them. ``members_before`` and
+    ``members_after`` are the members of these generations. ``is_initial``: the group was Empty and
+    waited for more members. ``last_joined`` is the event of the member that joined last, if others
+    joined after the first. ``elected_ms``: since when this coordinator leads the group (None: not
+    known).
     """
 
     group_id: str
@@ -110,6 +144,11 @@ class RebalanceEnded:
     phases: tuple[RebalancePhase, ...]
     assignments_before: Mapping[str, bytes]
     assignments_after: Mapping[str, bytes]
+    members_before: Sequence[MemberMetadata] = ()
+    members_after: Sequence[MemberMetadata] = ()
+    is_initial: bool = False
+    last_joined: MemberEvent | None = None
+    elected_ms: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -132,6 +171,25 @@ class TopicsCause(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class TargetChange:
+    """What a new target changes: only references, to be read outside the event loop.
+
+    ``before`` and ``after`` have the targets of the members that got another one, as the values of
+    their records; ``before`` also those of members that are gone since the last target.
+    ``members`` has the member records' values of all of them, by member id. ``topics`` are those
+    that exist, ``total`` is the number of partitions that can be assigned (None: not known).
+    ``is_whole`` is False when members left that are not in ``before``.
+    """
+
+    before: Mapping[str, bytes]
+    after: Sequence[tuple[str, bytes]]
+    members: Mapping[str, Any]
+    topics: Topics
+    total: int | None
+    is_whole: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class TargetAssigned:
     """A consumer, share or streams group has a new target; times in Unix milliseconds.
 
@@ -141,6 +199,9 @@ class TargetAssigned:
     type. The assignor ran from ``started_ms``; the result was written from ``computed_ms`` and took
     effect at ``ended_ms``. Of the run, the worker's queue took ``queue_ms`` and the assignor itself
     ``assignor_ms``. ``members`` counts the group, ``members_changed`` those whose target changed.
+    ``fix_ups`` counts the members that left or were replaced while the assignor ran. ``awaited``
+    has some of the members that had not taken over the previous target, ``awaited_count`` is the
+    number of all. ``elected_ms``: since when this coordinator leads the group.
     """
 
     group_id: str
@@ -160,6 +221,11 @@ class TargetAssigned:
     queue_ms: float
     assignor_ms: float
     in_place: bool
+    change: TargetChange | None = None
+    fix_ups: int = 0
+    awaited: Sequence[NamedMember] = ()
+    awaited_count: int = 0
+    elected_ms: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -177,6 +243,7 @@ class GroupReconciled:
     """Every member of a group has its target assignment of ``epoch``, or no member is left.
 
     Classic groups have none. ``assigned_ms``: when that target took effect (Unix milliseconds).
+    ``last`` is the member that was awaited last, if it is still there.
     """
 
     group_id: str
@@ -184,6 +251,7 @@ class GroupReconciled:
     epoch: int
     assigned_ms: int
     members: int
+    last: NamedMember | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

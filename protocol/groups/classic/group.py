@@ -82,6 +82,7 @@ class ClassicGroupMember:
     sync_ticket: Ticket | None = None
     is_new: bool = False
     lease: HeartbeatLease | None = None
+    client_software: str = ""
 
     def __repr__(self) -> str:
         return f"Member({self.member_id!r}, {self.group_instance_id!r})"

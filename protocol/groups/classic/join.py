@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Final
 from protocol.groups.classic import answers, membership, rebalance, rebuild
 from protocol.groups.classic import static as classic_static
 from protocol.groups.classic.group import ClassicGroupMember
-from protocol.groups.classic.join_request import read, update
+from protocol.groups.classic.join_request import has_other_topics, read, update
 from protocol.groups.classic.states import ClassicGroupState
 from protocol.groups.facts import MemberEventKind, RebalanceTrigger
 from protocol.groups.timers import TimerKind
@@ -185,6 +185,7 @@ def _add(ctx: Context, group: ClassicGroupRuntime, join: Join, member_id: str) -
         protocols=message.protocols,
         protocol_list=join.protocol_list,
         is_new=True,
+        client_software=join.request.client.software,
     )
     if group.rebalance is not None:
         group.rebalance.has_new_member = True
@@ -216,9 +217,10 @@ def _join_known(ctx: Context, group: ClassicGroupRuntime, join: Join) -> None:
     )
     group.event_log.note(ctx, event)
     if _must_rebalance(group, member, join):
+        trigger = _trigger(group, member, join)
         update(group, member, join)
         membership.park_join(ctx, group, member, ticket)
-        rebalance.prepare(ctx, group, RebalanceTrigger.MEMBER_REJOINED, event, now)
+        rebalance.prepare(ctx, group, trigger, event, now)
     else:
         ctx.reply(ticket, answers.joined(group, member), group.group_id)
 
@@ -236,6 +238,22 @@ def _must_rebalance(group: ClassicGroupRuntime, member: ClassicGroupMember, join
     if state is ClassicGroupState.STABLE and group.leader_id == member.member_id:
         return True
     return member.protocols != join.message.protocols
+
+
+def _trigger(
+    group: ClassicGroupRuntime, member: ClassicGroupMember, join: Join
+) -> RebalanceTrigger:
+    """Say what a known member's JoinGroup changes, for operators."""
+    if group.state is ClassicGroupState.PREPARING_REBALANCE:
+        return RebalanceTrigger.MEMBER_REJOINED  # it answers the call, and triggers nothing
+    before = {offered.name: offered.metadata for offered in member.protocols}
+    after = {offered.name: offered.metadata for offered in join.message.protocols}
+    name = group.protocol_name or ""
+    if has_other_topics(group, before.get(name), after.get(name)):
+        return RebalanceTrigger.MEMBER_SUBSCRIBED
+    if group.leader_id == member.member_id:
+        return RebalanceTrigger.LEADER_REJOINED
+    return RebalanceTrigger.MEMBER_REJOINED
 
 
 HANDLERS: Final[Mapping[int, Callable[[Context, Request, int], None]]] = MappingProxyType(

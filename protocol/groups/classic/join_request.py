@@ -6,8 +6,9 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import TYPE_CHECKING, Final
 
-from protocol.groups.classic.group import protocol_list_of
+from protocol.groups.classic.group import CONSUMER, protocol_list_of
 from protocol.groups.limits import MEMBER_BYTES_MAX
+from protocol.wire.embedded import decode_subscription
 from protocol.wire.errors import ErrorCode, KafkaError
 
 if TYPE_CHECKING:
@@ -52,8 +53,20 @@ def read(request: Request, message: JoinGroupRequest, now: int) -> Join:
     )
 
 
+def has_other_topics(group: ClassicGroupRuntime, before: bytes | None, after: bytes | None) -> bool:
+    """Whether two subscriptions have other topics, as far as both can be decoded.
+
+    The rest of the metadata differs with each restart: owned partitions and assignor user data.
+    """
+    if group.protocol_type != CONSUMER or before is None or after is None or before == after:
+        return False
+    old, new = decode_subscription(before), decode_subscription(after)
+    return old is not None and new is not None and {*old.topics} != {*new.topics}
+
+
 def update(group: ClassicGroupRuntime, member: ClassicGroupMember, join: Join) -> None:
     """Update a member from its new request."""
     group.set_protocols(member, join.message.protocols)
+    member.client_software = join.request.client.software
     member.session_timeout_ms = join.session_timeout_ms
     member.rebalance_timeout_ms = join.rebalance_timeout_ms

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 from protocol.groups import event_log
 from protocol.groups.classic import answers
 from protocol.groups.effects import HeartbeatLease
-from protocol.groups.facts import MemberEvent, MemberEventKind
+from protocol.groups.facts import GONE, MemberEvent, MemberEventKind
 from protocol.groups.timers import TimerKind
 from protocol.wire.errors import ErrorCode, KafkaError
 
@@ -66,6 +66,9 @@ def event(
     reason: str | None = None,
 ) -> MemberEvent:
     """Return an event about a member."""
+    silent_ms = None
+    if kind in GONE:
+        silent_ms = max(now - member.session_deadline_ms + member.session_timeout_ms, 0)
     return MemberEvent(
         group_id=group.group_id,
         time_ms=now,
@@ -75,6 +78,8 @@ def event(
         client_id=member.client_id,
         client_host=member.client_host,
         reason=reason,
+        client_software=member.client_software,
+        silent_ms=silent_ms,
     )
 
 

@@ -37,6 +37,10 @@ ONE_COMES_BACK_MS: Final = 1_000
 rebalance timeout may be 0."""
 
 
+JOINS: Final = (MemberEventKind.JOINED, MemberEventKind.REJOINED, MemberEventKind.REPLACED)
+"""The events of members that join."""
+
+
 def prepare(
     ctx: Context,
     group: ClassicGroupRuntime,
@@ -50,6 +54,8 @@ def prepare(
     rebalance.
     """
     if group.state is ClassicGroupState.PREPARING_REBALANCE:
+        if event is not None and event.kind in JOINS and group.rebalance is not None:
+            group.rebalance.last_joined = event
         maybe_complete_join(ctx, group, now)
         return
     state = group.state

@@ -45,6 +45,11 @@ def report_rebalance(
             phases=_phases(rebalance, now),
             assignments_before=_assignments(rebalance.before),
             assignments_after=_assignments(group.hard.metadata),
+            members_before=rebalance.before.members,
+            members_after=group.hard.metadata.members,
+            is_initial=rebalance.is_initial,
+            last_joined=rebalance.last_joined,
+            elected_ms=ctx.elected_ms,
         )
     )
 

@@ -69,7 +69,8 @@ class Rebalance:
     ``is_initial``: the group was Empty, so members get ``group.initial.rebalance.delay.ms`` to
     join. Each delay in which a new member joined (``has_new_member``) is followed by another, as
     long as ``remaining_ms`` of the first member's rebalance timeout lasts. ``before`` is the hard
-    state from before the rebalance; nothing is persisted until it ends.
+    state from before the rebalance; nothing is persisted until it ends. ``last_joined`` is the
+    event of the member that joined last, after the first one.
     """
 
     trigger: RebalanceTrigger
@@ -83,3 +84,4 @@ class Rebalance:
     delay_ms: int = 0
     remaining_ms: int = 0
     joined_ms: int | None = None
+    last_joined: MemberEvent | None = None

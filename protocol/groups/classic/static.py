@@ -11,12 +11,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from protocol.groups.classic import answers, membership, rebalance
-from protocol.groups.classic.group import CONSUMER
-from protocol.groups.classic.join_request import update
+from protocol.groups.classic.join_request import has_other_topics, update
 from protocol.groups.classic.states import ClassicGroupState
 from protocol.groups.facts import MemberEvent, MemberEventKind, RebalanceTrigger
 from protocol.groups.timers import TimerKind
-from protocol.wire.embedded import decode_subscription
 
 if TYPE_CHECKING:
     from protocol.groups.classic.group import ClassicGroupMember, ClassicGroupRuntime
@@ -34,7 +32,7 @@ def take_over(ctx: Context, group: ClassicGroupRuntime, join: Join, new_member_i
     if is_stable:
         if group.protocol_lists.select() != group.protocol_name:
             trigger = RebalanceTrigger.STATIC_PROTOCOL_CHANGED
-        elif _has_other_topics(group, member, subscribed):
+        elif has_other_topics(group, subscribed, _subscribed(group, member)):
             trigger = RebalanceTrigger.STATIC_SUBSCRIPTION_CHANGED
         else:
             _keep_generation(ctx, group, member, join, previous_leader)
@@ -49,20 +47,6 @@ def take_over(ctx: Context, group: ClassicGroupRuntime, join: Join, new_member_i
 def _subscribed(group: ClassicGroupRuntime, member: ClassicGroupMember) -> bytes | None:
     """Return a member's metadata for the generation's protocol; None if there is none."""
     return member.subscription(group.protocol_name) if group.protocol_name else None
-
-
-def _has_other_topics(
-    group: ClassicGroupRuntime, member: ClassicGroupMember, before: bytes | None
-) -> bool:
-    """Whether a member's topics differ from those in ``before``, as far as both can be decoded.
-
-    The rest of the metadata differs with each restart: owned partitions and assignor user data.
-    """
-    after = _subscribed(group, member)
-    if group.protocol_type != CONSUMER or before is None or after is None or before == after:
-        return False
-    old, new = decode_subscription(before), decode_subscription(after)
-    return old is not None and new is not None and {*old.topics} != {*new.topics}
 
 
 def _replace(
@@ -90,6 +74,7 @@ def _replace(
         client_host=client.host,
         reason=membership.cut(join.message.reason),
         previous_member_id=previous_member_id,
+        client_software=client.software,
     )
     group.event_log.note(ctx, event)
     return event

@@ -120,7 +120,11 @@ def _beat(ctx: Context, request: Request, message: ConsumerGroupHeartbeatRequest
     # From here on the request changes the group.
     consumer_members.fill_slot(ctx, slot, member_id, now)
     heartbeat_input = HeartbeatInput(
-        group_id, member_id, metadata, lambda: owned_partitions(ctx, message)
+        group_id,
+        member_id,
+        metadata,
+        lambda: owned_partitions(ctx, message),
+        request.client.software,
     )
     runtime, member, before = modern_steps.process_heartbeat(
         ctx, ConsumerGroup, heartbeat_input, now

@@ -13,10 +13,12 @@ from typing import TYPE_CHECKING, Any, Final
 from protocol.groups import settings as group_settings
 from protocol.groups.effects import CancelAssignment, HeartbeatLease
 from protocol.groups.facts import (
+    GONE,
     GroupDeleted,
     GroupReconciled,
     MemberEvent,
     MemberEventKind,
+    NamedMember,
     TopicsCause,
     TopicsChanged,
 )
@@ -24,7 +26,7 @@ from protocol.groups.group_type import Built
 from protocol.groups.modern.hard_state import ModernGroup, ModernGroupState
 from protocol.groups.modern.kind import GROUP_TIMERS
 from protocol.groups.modern.reconcile import MemberState
-from protocol.groups.modern.runtime import Change, ModernGroupRuntime, Session
+from protocol.groups.modern.runtime import Change, FreedTargets, ModernGroupRuntime, Session
 from protocol.groups.timers import TimerKind
 from protocol.records import Record
 
@@ -237,6 +239,7 @@ def arm_revocation(
 
 def drop_session(ctx: Context, runtime: ModernGroupRuntime, member_id: str) -> None:
     """End the session of a member that is gone."""
+    runtime.client_software.pop(member_id, None)
     session = runtime.sessions.pop(member_id, None)
     if session is not None:
         session.stamp += 1
@@ -289,9 +292,16 @@ def bump_for_topics(
     ctx.fact(TopicsChanged(group_id=runtime.group_id, time_ms=now, cause=cause, epoch=epoch))
 
 
-def report_if_settled(ctx: Context, runtime: ModernGroupRuntime, now: int) -> None:
-    """Report once when every member has its target assignment, or no member is left."""
+def report_if_settled(
+    ctx: Context, runtime: ModernGroupRuntime, now: int, last: ModernGroupMember | None = None
+) -> None:
+    """Report once when every member has its target assignment, or no member is left.
+
+    ``last`` is the member that has just taken a step.
+    """
     group, assigned_ms = runtime.group, runtime.assigned_ms
+    if not group.members:
+        runtime.freed = FreedTargets()
     if assigned_ms is None or group.state not in SETTLED:
         return
     runtime.assigned_ms = None
@@ -302,6 +312,7 @@ def report_if_settled(ctx: Context, runtime: ModernGroupRuntime, now: int) -> No
             epoch=group.assignment_epoch,
             assigned_ms=assigned_ms,
             members=len(group.members),
+            last=None if last is None else NamedMember(last.member_id, last.metadata),
         )
     )
 
@@ -415,7 +426,10 @@ def event(
     runtime: ModernGroupRuntime, member: ModernGroupMember, kind: MemberEventKind, now: int
 ) -> MemberEvent:
     """Return an event about a member."""
-    metadata = member.metadata
+    metadata, silent_ms = member.metadata, None
+    session = runtime.sessions.get(member.member_id) if kind in GONE else None
+    if session is not None:
+        silent_ms = max(now - session.session_deadline_ms + session.session_timeout_ms, 0)
     return MemberEvent(
         group_id=runtime.group_id,
         time_ms=now,
@@ -424,4 +438,6 @@ def event(
         group_instance_id=member.instance_id,
         client_id=metadata.client_id,
         client_host=metadata.client_host,
+        client_software=runtime.client_software.get(member.member_id, ""),
+        silent_ms=silent_ms,
     )

@@ -63,7 +63,9 @@ def remove(
         return
     first = None
     for member_id, reason in members.items():
-        event = replace(modern.event(runtime, group.members[member_id], kind, now), reason=reason)
+        member = group.members[member_id]
+        event = replace(modern.event(runtime, member, kind, now), reason=reason)
+        runtime.freed.add(member_id, group.targets.get(member_id), member.metadata)
         modern_members.emit_tombstones(ctx, group, member_id)
         modern.drop_session(ctx, runtime, member_id)
         runtime.feed.member_gone(member_id)

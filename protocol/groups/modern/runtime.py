@@ -6,7 +6,7 @@ It exists only on the leader. Only ``modern`` and ``target`` change it.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from protocol.groups.event_log import MemberEventLog
 from protocol.groups.modern.target_feed import TargetFeed
@@ -21,6 +21,10 @@ if TYPE_CHECKING:
     from protocol.groups.facts import MemberEvent, TopicsCause
     from protocol.groups.modern.hard_state import ModernGroup, ModernGroupMember
     from protocol.groups.topics import Topics
+
+
+FREED_MAX: Final = 10_000
+"""Members that are gone whose targets are kept until the next target."""
 
 
 @dataclass(slots=True, eq=False, repr=False)
@@ -77,13 +81,38 @@ class AssignorRun:
 class TargetWrite:
     """A target assignment that is written slice by slice: ``written`` members so far.
 
-    ``computed_ms``: when the run's answer came (Unix ms).
+    ``computed_ms``: when the run's answer came (Unix ms). ``left_out`` members have left since the
+    run began. ``before`` are the old targets of those written, ``members`` their records' values.
     """
 
     run: AssignorRun
     result: AssignmentComputed
     computed_ms: int
     written: int = 0
+    left_out: int = 0
+    before: dict[str, bytes] = field(default_factory=dict)
+    members: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(slots=True, eq=False)
+class FreedTargets:
+    """The targets, and the member records' values, of members that are gone; at most FREED_MAX.
+
+    ``is_whole`` is False when there were more.
+    """
+
+    targets: dict[str, bytes] = field(default_factory=dict)
+    members: dict[str, Any] = field(default_factory=dict)
+    is_whole: bool = True
+
+    def add(self, member_id: str, target: bytes | None, metadata: Any) -> None:
+        """Add a member that is being removed."""
+        if len(self.members) >= FREED_MAX:
+            self.is_whole = False
+            return
+        self.members[member_id] = metadata
+        if target is not None:
+            self.targets[member_id] = target
 
 
 @dataclass(slots=True, eq=False, repr=False)
@@ -101,7 +130,8 @@ class ModernGroupRuntime:
     due whatever has changed since. ``hold_ms``: no run begins before, so that more members can join
     first. ``own``: what only the group's type keeps. ``assigned_ms``: when members began to move to
     the newest target, None when all have it. ``unsettled_period``: how long members have been told
-    to come again soon.
+    to come again soon. ``freed``: what members had that are gone since the last target.
+    ``client_software``: of the members whose connections told it.
     """
 
     group: ModernGroup[Any]
@@ -127,6 +157,8 @@ class ModernGroupRuntime:
     own: Any = field(init=False)
     unsettled_period: UnsettledPeriod = field(default_factory=UnsettledPeriod)
     event_log: MemberEventLog = field(default_factory=MemberEventLog)
+    freed: FreedTargets = field(default_factory=FreedTargets)
+    client_software: dict[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.group_id = self.group.group_id

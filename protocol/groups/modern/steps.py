@@ -75,12 +75,14 @@ class HeartbeatInput(NamedTuple):
     """The content of a member's request: the value of its member record, and what it owns.
 
     ``owned`` reads the owned partitions from the request; None: it does not have them.
+    ``client_software`` is what the connection told.
     """
 
     group_id: str
     member_id: str
     metadata: Any
     owned: Callable[[], set[Partition] | None]
+    client_software: str = ""
 
 
 def process_heartbeat(
@@ -105,6 +107,8 @@ def process_heartbeat(
     runtime = runtime or modern.find(ctx, group_id, now)
     assert runtime is not None
     member = runtime.group.members[member_id]
+    if heartbeat_input.client_software:
+        runtime.client_software[member_id] = heartbeat_input.client_software
     event = None
     if says_new:
         runtime.feed.member_changed(member_id)
@@ -221,7 +225,7 @@ def reconcile_member(
     if after is assignment:
         return
     modern_members.emit_assignment(ctx, group.group_id, member_id, after)
-    modern.report_if_settled(ctx, runtime, now)
+    modern.report_if_settled(ctx, runtime, now, member)
     if member.revocation_timer != TimerKind.REVOCATION:
         return  # its next requests are awaited by timers of its own type
     if after.state is MemberState.UNREVOKED_PARTITIONS:

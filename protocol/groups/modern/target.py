@@ -21,11 +21,12 @@ from protocol.groups.effects import AssignmentComputed, AssignmentFailed
 from protocol.groups.facts import (
     MemberEvent,
     MemberEventKind,
-    TargetAssigned,
     TargetAssignmentFailed,
 )
 from protocol.groups.modern import group as modern
-from protocol.groups.modern.runtime import AssignorRun, Change, TargetWrite
+from protocol.groups.modern import target_fact
+from protocol.groups.modern.runtime import AssignorRun, Change, FreedTargets, TargetWrite
+from protocol.groups.modern.target_fact import TargetStep
 from protocol.groups.timers import TimerKind
 from protocol.records import Record
 
@@ -327,38 +328,25 @@ def _write_slice(ctx: Context, runtime: ModernGroupRuntime, target_write: Target
         member_id, value = members[target_write.written]
         target_write.written += 1
         member_id = successors.get(member_id, member_id)
-        if member_id in group.members:
-            ctx.emit(Record(target_key(group.group_id, member_id), value))
-            size += len(value)
+        member = group.members.get(member_id)
+        if member is None:
+            target_write.left_out += 1
+            continue
+        target_write.members[member_id] = member.metadata
+        if (before := group.targets.get(member_id)) is not None:
+            target_write.before[member_id] = before
+        ctx.emit(Record(target_key(group.group_id, member_id), value))
+        size += len(value)
 
 
 def _finish(ctx: Context, runtime: ModernGroupRuntime, target_write: TargetWrite, now: int) -> None:
-    group, run, result = runtime.group, target_write.run, target_write.result
-    epoch_before = group.assignment_epoch
+    group, run = runtime.group, target_write.run
+    epoch_before, awaited = group.assignment_epoch, target_fact.awaited(runtime, target_write)
     runtime.target_write = None
     _emit_metadata(ctx, group, run.epoch, ctx.wall.at(now), 0)
     runtime.end_leases()
-    ctx.fact(
-        TargetAssigned(
-            group_id=runtime.group_id,
-            group_type=group.type_name,
-            units=group.kind.form.noun,
-            assignor=run.assignor,
-            epoch_before=epoch_before,
-            epoch_after=run.epoch,
-            cause=run.change.cause,
-            changed_ms=run.change.since_ms,
-            started_ms=run.started_ms,
-            computed_ms=target_write.computed_ms,
-            ended_ms=now,
-            members=len(group.members),
-            members_changed=len(result.members),
-            partitions_moved=result.partitions_moved,
-            queue_ms=result.queue_ms,
-            assignor_ms=result.assignor_ms,
-            in_place=run.in_place,
-        )
-    )
+    target_fact.report_target(ctx, runtime, target_write, TargetStep(epoch_before, awaited, now))
+    runtime.freed = FreedTargets()
     runtime.assigned_ms = now
     update(ctx, runtime, now)
 

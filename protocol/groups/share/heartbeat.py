@@ -110,7 +110,9 @@ def _beat(ctx: Context, request: Request, message: ShareGroupHeartbeatRequest, n
     metadata = _said(known, message, request.client)
 
     # From here on the request changes the group.
-    heartbeat_input = HeartbeatInput(group_id, member_id, metadata, lambda: None)
+    heartbeat_input = HeartbeatInput(
+        group_id, member_id, metadata, lambda: None, request.client.software
+    )
     runtime, member, before = modern_steps.process_heartbeat(ctx, ShareGroup, heartbeat_input, now)
     initialization.update(ctx, runtime, now)
     interval_ms = modern_steps.renew_session(ctx, runtime, member, now)

@@ -171,7 +171,11 @@ def _beat(ctx: Context, request: Request, message: StreamsGroupHeartbeatRequest,
     if not group.members:
         _begin_life(ctx, runtime, now)
     heartbeat_input = HeartbeatInput(
-        group_id, member_id, metadata, lambda: owned_tasks(group, message)
+        group_id,
+        member_id,
+        metadata,
+        lambda: owned_tasks(group, message),
+        request.client.software,
     )
     runtime, member, before = modern_steps.process_heartbeat(
         ctx, StreamsGroup, heartbeat_input, now

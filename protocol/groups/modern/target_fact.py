@@ -1,0 +1,93 @@
+"""The report of a new target: what it changes, and who had not taken over the one before."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from protocol.groups.facts import NamedMember, TargetAssigned, TargetChange
+from protocol.groups.modern.reconcile import MemberState
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from protocol.groups.context import Context
+    from protocol.groups.modern.runtime import ModernGroupRuntime, TargetWrite
+
+AWAITED_MAX: Final = 10
+"""Members that a report names among those that had not taken over a target."""
+
+
+class TargetStep(NamedTuple):
+    """From which assignment epoch a target led, who had not taken over the one before, and when."""
+
+    epoch_before: int
+    awaited: Sequence[NamedMember]
+    now: int
+
+
+def awaited(runtime: ModernGroupRuntime, target_write: TargetWrite) -> list[NamedMember]:
+    """Return the members that have not taken over the target in force, if any are awaited.
+
+    Members that have joined since have no part in it.
+    """
+    group = runtime.group
+    epoch = group.assignment_epoch
+    if runtime.assigned_ms is None or group.settled[epoch] >= len(group.members):
+        return []
+    joined = target_write.members.keys() - target_write.before.keys()
+    return [
+        NamedMember(member.member_id, member.metadata)
+        for member in group.members.values()
+        if (member.assignment.epoch != epoch or member.assignment.state is not MemberState.STABLE)
+        and member.member_id not in joined
+    ]
+
+
+def report_target(
+    ctx: Context, runtime: ModernGroupRuntime, target_write: TargetWrite, step: TargetStep
+) -> None:
+    """Report that a target is in force."""
+    group, run, result = runtime.group, target_write.run, target_write.result
+    ctx.fact(
+        TargetAssigned(
+            group_id=runtime.group_id,
+            group_type=group.type_name,
+            units=group.kind.form.noun,
+            assignor=run.assignor,
+            epoch_before=step.epoch_before,
+            epoch_after=run.epoch,
+            cause=run.change.cause,
+            changed_ms=run.change.since_ms,
+            started_ms=run.started_ms,
+            computed_ms=target_write.computed_ms,
+            ended_ms=step.now,
+            members=len(group.members),
+            members_changed=len(result.members),
+            partitions_moved=result.partitions_moved,
+            queue_ms=result.queue_ms,
+            assignor_ms=result.assignor_ms,
+            in_place=run.in_place,
+            change=_change(ctx, runtime, target_write),
+            fix_ups=target_write.left_out + len(run.successors),
+            awaited=tuple(step.awaited[:AWAITED_MAX]),
+            awaited_count=len(step.awaited),
+            elected_ms=ctx.elected_ms,
+        )
+    )
+
+
+def _change(ctx: Context, runtime: ModernGroupRuntime, target_write: TargetWrite) -> TargetChange:
+    """Return what a target changes, as references."""
+    group, freed = runtime.group, runtime.freed
+    total = None
+    if group.kind.form.units_are_topics:
+        known = map(ctx.topics.by_name, group.topics)
+        total = sum([topic.partitions for topic in known if topic is not None])
+    return TargetChange(
+        before={**freed.targets, **target_write.before},
+        after=target_write.result.members,
+        members={**freed.members, **target_write.members},
+        topics=ctx.topics,
+        total=total,
+        is_whole=freed.is_whole,
+    )
