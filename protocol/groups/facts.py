@@ -56,7 +56,8 @@ class MemberEvent:
     ``reason`` is the client's own, at most 255 characters; ``previous_member_id`` is set when a
     static member was replaced: it is the id that is fenced from now on. ``client_software`` is the
     name and version that the client's connection told (KIP-511), "" if it is not known here.
-    ``silent_ms``: how long a member that is gone had sent nothing.
+    ``silent_ms``: how long a member that is gone had sent nothing. ``changes_nothing``: nothing in
+    the group but the member's id changes.
     """
 
     group_id: str
@@ -70,6 +71,7 @@ class MemberEvent:
     previous_member_id: str | None = None
     client_software: str = ""
     silent_ms: int | None = None
+    changes_nothing: bool = False
 
 
 class NamedMember(NamedTuple):
@@ -149,6 +151,7 @@ class RebalanceEnded:
     is_initial: bool = False
     last_joined: MemberEvent | None = None
     elected_ms: int | None = None
+    client_software: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -50,6 +50,7 @@ def report_rebalance(
             is_initial=rebalance.is_initial,
             last_joined=rebalance.last_joined,
             elected_ms=ctx.elected_ms,
+            client_software=event.client_software,
         )
     )
 

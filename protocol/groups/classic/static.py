@@ -8,6 +8,7 @@ is persisted before the answer is sent, so that a failover does not restore the 
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from protocol.groups.classic import answers, membership, rebalance
@@ -35,11 +36,13 @@ def take_over(ctx: Context, group: ClassicGroupRuntime, join: Join, new_member_i
         elif has_other_topics(group, subscribed, _subscribed(group, member)):
             trigger = RebalanceTrigger.STATIC_SUBSCRIPTION_CHANGED
         else:
+            group.event_log.note(ctx, replace(event, changes_nothing=True))
             _keep_generation(ctx, group, member, join, previous_leader)
             return
     else:
         # The leader may be computing an assignment for the old member id, which would be lost.
         trigger = RebalanceTrigger.STATIC_MEMBER_REPLACED
+    group.event_log.note(ctx, event)
     membership.park_join(ctx, group, member, join.request.ticket)
     rebalance.prepare(ctx, group, trigger, event, join.now)
 
@@ -64,7 +67,7 @@ def _replace(
     member.is_new = False
     membership.touch(ctx, group, member, join.now)
     client = join.request.client
-    event = MemberEvent(
+    return MemberEvent(
         group_id=group.group_id,
         time_ms=join.now,
         kind=MemberEventKind.REPLACED,
@@ -76,8 +79,6 @@ def _replace(
         previous_member_id=previous_member_id,
         client_software=client.software,
     )
-    group.event_log.note(ctx, event)
-    return event
 
 
 def _keep_generation(

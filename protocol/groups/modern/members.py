@@ -160,7 +160,7 @@ def replace_member(
     for run in runtime.runs():
         run.replaced(old_id, member_id)
     event = modern.event(runtime, group.members[member_id], MemberEventKind.REPLACED, now)
-    runtime.event_log.note(ctx, replace(event, previous_member_id=old_id))
+    runtime.event_log.note(ctx, replace(event, previous_member_id=old_id, changes_nothing=True))
 
 
 def emit_assignment(
