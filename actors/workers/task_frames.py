@@ -30,8 +30,8 @@ from protocol.groups.effects import (
     SubtopologyRow,
     TaskMemberRow,
     TaskSettings,
-    TopicRow,
 )
+from protocol.groups.topic_row import TopicRow
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence

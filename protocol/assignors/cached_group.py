@@ -19,7 +19,8 @@ from protocol.assignors.spec import NOBODY, Bools, GroupSpec, Int32s, no_flags, 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Sequence
 
-    from protocol.groups.effects import GroupChanges, MemberRow, TopicRow
+    from protocol.groups.effects import GroupChanges, MemberRow
+    from protocol.groups.topic_row import TopicRow
 
 
 NO_ROWS: Final = (no_values(), no_values())

@@ -15,7 +15,8 @@ from protocol.assignors.spec import NOBODY, Int32s, no_values
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from protocol.groups.effects import MemberRow, TopicRow
+    from protocol.groups.effects import MemberRow
+    from protocol.groups.topic_row import TopicRow
 
 
 class CachedRacks:

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from kio.static.protocol import Entity
 
     from protocol.groups.facts import Fact
+    from protocol.groups.topic_row import TopicRow
     from protocol.records import Record
 
 Ticket: TypeAlias = int
@@ -158,21 +159,6 @@ Event: TypeAlias = (
     | TopicsCreated
     | ShareStateAnswered
 )
-
-
-class TopicRow(NamedTuple):
-    """A topic as passed to an assignor run.
-
-    ``racks`` has one tuple per partition: the sorted racks of its replicas. It is empty when racks
-    do not matter to the group. ``assignable`` are the partitions that members may get, ascending;
-    None: all of them.
-    """
-
-    topic_id: bytes  # 16 bytes
-    name: str
-    partitions: int
-    racks: tuple[tuple[str, ...], ...] = ()
-    assignable: tuple[int, ...] | None = None
 
 
 class MemberRow(NamedTuple):

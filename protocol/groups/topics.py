@@ -7,7 +7,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING
 from uuid import UUID
 
-from protocol.groups.effects import TopicRow
+from protocol.groups.topic_row import TopicRow
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping

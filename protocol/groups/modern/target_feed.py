@@ -16,8 +16,9 @@ from protocol.groups.effects import ComputeAssignment, GroupChanges
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping
 
-    from protocol.groups.effects import MemberRow, TopicRow
+    from protocol.groups.effects import MemberRow
     from protocol.groups.modern.hard_state import ModernGroup, Subscription
+    from protocol.groups.topic_row import TopicRow
     from protocol.groups.topics import Topic, Topics
 
 MANY: Final = 50

@@ -14,8 +14,8 @@ from protocol.groups.effects import (
     ComputeAssignment,
     GroupChanges,
     MemberRow,
-    TopicRow,
 )
+from protocol.groups.topic_row import TopicRow
 
 COORDINATOR = "coordinator-0"
 

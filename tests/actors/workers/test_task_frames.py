@@ -13,8 +13,8 @@ from protocol.groups.effects import (
     SubtopologyRow,
     TaskMemberRow,
     TaskSettings,
-    TopicRow,
 )
+from protocol.groups.topic_row import TopicRow
 
 names = st.text(max_size=12)
 topic_rows = st.builds(

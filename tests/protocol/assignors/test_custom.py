@@ -22,8 +22,8 @@ from protocol.groups.effects import (
     SubtopologyRow,
     TaskMemberRow,
     TaskSettings,
-    TopicRow,
 )
+from protocol.groups.topic_row import TopicRow
 from tests.protocol.groups.share.share_talk import ShareTalk
 from tests.protocol.groups.streams.streams_talk import StreamsTalk
 

@@ -16,10 +16,10 @@ from protocol.groups.effects import (
     MemberRow,
     RegexesResolved,
     ResolveRegexes,
-    TopicRow,
 )
 from protocol.groups.modern.assignment_records import read_target
 from protocol.groups.topic_numbers import INDEX_MASK, TOPIC_SHIFT, TopicNumbers
+from protocol.groups.topic_row import TopicRow
 
 
 def topic(number: int, partitions: int = 6) -> TopicRow:

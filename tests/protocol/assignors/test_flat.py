@@ -18,9 +18,10 @@ from protocol.assignors.flat import (
     pieces,
 )
 from protocol.assignors.spec import NOBODY
-from protocol.groups.effects import MemberRow, TopicRow
+from protocol.groups.effects import MemberRow
 from protocol.groups.modern.assignment_records import read_target, write_target
 from protocol.groups.topic_numbers import TOPIC_SHIFT, TopicNumbers
+from protocol.groups.topic_row import TopicRow
 
 names = st.sampled_from([f"t{number}" for number in range(9)])
 subscriptions = st.dictionaries(st.integers(0, 2**40), st.frozensets(names), max_size=6)

@@ -14,15 +14,10 @@ from protocol.assignors.spec import (
     GroupSpec,
     SharedAssignment,
 )
-from protocol.groups.effects import (
-    AssignmentFailed,
-    ComputeAssignment,
-    GroupChanges,
-    MemberRow,
-    TopicRow,
-)
+from protocol.groups.effects import AssignmentFailed, ComputeAssignment, GroupChanges, MemberRow
 from protocol.groups.modern.assignment_records import read_target
 from protocol.groups.topic_numbers import INDEX_MASK, TopicNumbers
+from protocol.groups.topic_row import TopicRow
 
 TOPIC = TopicRow(b"t" * 16, "t", 3)
 

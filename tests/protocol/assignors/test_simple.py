@@ -13,9 +13,10 @@ from hypothesis import strategies as st
 from protocol.assignors.executor import Executor
 from protocol.assignors.registry import assign
 from protocol.assignors.spec import AssignorError, GroupSpec, SharedAssignment
-from protocol.groups.effects import ComputeAssignment, GroupChanges, MemberRow, TopicRow
+from protocol.groups.effects import ComputeAssignment, GroupChanges, MemberRow
 from protocol.groups.modern.assignment_records import read_target
 from protocol.groups.topic_numbers import INDEX_MASK, TopicNumbers
+from protocol.groups.topic_row import TopicRow
 from tests.effort import examples
 
 
