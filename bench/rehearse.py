@@ -14,11 +14,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from bench.interruption import Interrupted, interruptible
-from bench.scenarios import simulated
+from bench.scenarios import real, simulated
 from bench.scenarios.files import found, names
 from bench.scenarios.plan import expand
+from bench.scenarios.stages import own_stage
 from bench.scenarios.verdict import judge
+from bench.servers.server import StartError
 from failover.drills.checked import DrillError
+from protocol.wire.errors import KafkaError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -45,27 +48,31 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return BAD_INPUT
     try:
         with interruptible():
-            verdict = _rehearsed(scenario, plan)
+            verdict = _rehearsed(scenario, plan, simulate=asked.simulate)
         if asked.json:
             _write(asked.json, json.dumps(verdict.document(), indent=2) + "\n")
     except Interrupted as stop:
         print(f"rollcall: The rehearsal was {stop}.", file=sys.stderr)
         return stop.exit_code
-    except (DrillError, OSError) as error:
+    except (DrillError, StartError, KafkaError, OSError) as error:
         print(f"rollcall: The rehearsal could not be completed: {error}", file=sys.stderr)
         return FAILURE
     print(verdict.text())
     return OK if verdict.is_clean else FAILURE
 
 
-def _rehearsed(scenario: Scenario, plan: ScenarioPlan) -> ScenarioVerdict:
+def _rehearsed(scenario: Scenario, plan: ScenarioPlan, *, simulate: bool) -> ScenarioVerdict:
     members = sum(group.replicas for group in scenario.groups)
     print(f"{scenario.about}; {members} members, {scenario.duration / 1000:g} s", flush=True)
-    began = time.monotonic()
-    record = simulated.run(scenario, plan, _say)
-    took_s = time.monotonic() - began
-    print(f"{scenario.duration / 1000:g} s of virtual time took {took_s:.1f} s", flush=True)
-    return judge(scenario, record, "simulated")
+    if simulate:
+        began = time.monotonic()
+        record = simulated.run(scenario, plan, _say)
+        took_s = time.monotonic() - began
+        print(f"{scenario.duration / 1000:g} s of virtual time took {took_s:.1f} s", flush=True)
+        return judge(scenario, record, "simulated")
+    print("starting a cluster for the rehearsal ...", flush=True)
+    with own_stage(scenario) as stage:
+        return judge(scenario, real.run(scenario, plan, stage, _say), stage.how)
 
 
 def _say(at_ms: int, text: str) -> None:
@@ -88,9 +95,7 @@ def _parser() -> argparse.ArgumentParser:
         "scenario", nargs="?", metavar="SCENARIO", help="a name, see --list, or a .toml file"
     )
     parser.add_argument("--list", action="store_true", help="list the scenarios")
-    parser.add_argument(
-        "--simulate", action="store_true", required=True, help="run it in virtual time"
-    )
+    parser.add_argument("--simulate", action="store_true", help="run it in virtual time")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the verdict to FILE")
     return parser
 

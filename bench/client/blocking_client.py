@@ -27,7 +27,7 @@ from protocol.wire.messages import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
     from uuid import UUID
 
 
@@ -36,10 +36,15 @@ COORDINATOR_SECONDS_MAX: Final = 180.0
 
 
 class BlockingClient(BlockingConnection):
-    """A connection to one node, with the newest API versions that have topic names."""
+    """A connection to one node; without ``versions`` those of Kafka 4.3 that have topic names."""
 
-    def __init__(self, address: tuple[str, int], timeout_s: float = 30.0) -> None:
-        super().__init__(address, timeout_s, CLIENT_ID, newest())
+    def __init__(
+        self,
+        address: tuple[str, int],
+        timeout_s: float = 30.0,
+        versions: Mapping[int, int] | None = None,
+    ) -> None:
+        super().__init__(address, timeout_s, CLIENT_ID, newest() if versions is None else versions)
 
     def api_versions(self) -> None:
         """Send ApiVersions, to check that the server answers."""

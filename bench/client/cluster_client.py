@@ -10,7 +10,7 @@ from failover.drills.checked import DrillError
 from protocol.wire.errors import KafkaError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Sequence
+    from collections.abc import Callable, Collection, Mapping, Sequence
     from uuid import UUID
 
 POLL_S: Final = 0.1
@@ -28,10 +28,16 @@ def addresses_in(bootstrap: str) -> list[Address]:
 
 
 class ClusterClient:
-    """A cluster by its bootstrap addresses; node *i* has the *i*-th."""
+    """A cluster by its bootstrap addresses; node *i* has the *i*-th.
 
-    def __init__(self, bootstrap: Sequence[Address]) -> None:
+    ``versions`` are those of the APIs that it serves; None: those of Rollcall and Kafka 4.3.
+    """
+
+    def __init__(
+        self, bootstrap: Sequence[Address], versions: Mapping[int, int] | None = None
+    ) -> None:
         self.bootstrap = tuple(bootstrap)
+        self._versions = versions
         self._silent: Collection[str] = ()
 
     @property
@@ -50,7 +56,7 @@ class ClusterClient:
             if address[0] in self._silent:
                 continue
             try:
-                with BlockingClient(address, ASK_S) as connection:
+                with BlockingClient(address, ASK_S, self._versions) as connection:
                     return question(connection)
             except (OSError, KafkaError) as raised:
                 error = raised
@@ -81,7 +87,8 @@ class ClusterClient:
         """Return a group's committed offsets, once its coordinator can return them."""
 
         def look() -> dict[tuple[str, int], int]:
-            with BlockingClient(self.coordinator(group_id), ASK_S) as connection:
+            at = self.coordinator(group_id)
+            with BlockingClient(at, ASK_S, self._versions) as connection:
                 return connection.committed_offsets(group_id)
 
         failures = (OSError, KafkaError)

@@ -26,8 +26,10 @@ class LoopLag:
 
     def _look(self) -> None:
         now_ms = _now_ms()
-        if now_ms > self._due_ms:
-            self._stalls.append((now_ms, now_ms - self._due_ms))
+        if (stall := now_ms - self._due_ms) > 0:
+            while self._stalls and self._stalls[-1][1] <= stall:
+                self._stalls.pop()  # whoever asks for it gets this later and longer one
+            self._stalls.append((now_ms, stall))
         self._due_ms = now_ms + round(LOOK_S * 1000)
         self._loop.call_later(LOOK_S, self._look)
 

@@ -11,7 +11,7 @@ from protocol.client.versions import newest
 from protocol.wire.frames import BadFrame, FrameError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from kio.static.protocol import RequestPayload
 
@@ -24,7 +24,7 @@ class Stream(asyncio.Protocol):
 
     ``answered(token, response)`` is called with each answer and the token of its request;
     ``broken(tokens)`` is called once, when the connection ends or cannot be opened, with the tokens
-    of unanswered requests, but not after :meth:`close`.
+    of unanswered requests, but not after :meth:`close`. ``versions`` are those of the APIs.
     """
 
     def __init__(
@@ -33,13 +33,14 @@ class Stream(asyncio.Protocol):
         client_id: str,
         answered: Callable[[Any, Any], None],
         broken: Callable[[Sequence[Any]], None],
+        versions: Mapping[int, int] = VERSIONS,
     ) -> None:
         self.address = address
         self._answered = answered
         self._broken = broken
         self._closed = False
         self._transport: asyncio.Transport | None = None
-        self._client = ClientConnection(client_id, VERSIONS)
+        self._client = ClientConnection(client_id, versions)
         self._opening = asyncio.get_running_loop().create_task(self._open())
 
     @property

@@ -13,13 +13,14 @@ import asyncio
 import random
 import time
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import uvloop
 
 from actors.waiting import poll_async
 from bench.client.coordinator_lookup import LookupConnections
-from bench.client.stream import Stream
+from bench.client.stream import VERSIONS, Stream
 from protocol.members.client import State
 from protocol.members.history import MemberHistoryKind
 from protocol.members.kinds import TopicMetadata, member_of
@@ -96,11 +97,14 @@ async def _run(load: LoadSpec, is_over: Callable[[], bool]) -> list[HistoryRow]:
 
 
 class CoordinatorLookups:
-    """Finds coordinators for all members."""
+    """Finds coordinators for all members, whose requests have these ``versions``."""
 
-    def __init__(self, bootstrap: tuple[Address, ...]) -> None:
+    def __init__(
+        self, bootstrap: tuple[Address, ...], versions: Mapping[int, int] = VERSIONS
+    ) -> None:
+        self.versions = versions
         self._connections = LookupConnections(
-            bootstrap, lambda address: _LookupStream(address, self._broke)
+            bootstrap, lambda address: _LookupStream(address, self._broke, versions)
         )
 
     def ask(self, driver: MemberDriver, request: Outgoing) -> Address:
@@ -125,9 +129,12 @@ class CoordinatorLookups:
 class _LookupStream:
     """One connection to one node, opened when there is a request."""
 
-    def __init__(self, address: Address, broke: Callable[[Address], None]) -> None:
+    def __init__(
+        self, address: Address, broke: Callable[[Address], None], versions: Mapping[int, int]
+    ) -> None:
         self.address = address
         self._broke = broke
+        self._versions = versions
         self._stream: Stream | None = None
 
     @property
@@ -137,7 +144,9 @@ class _LookupStream:
 
     def ask(self, driver: MemberDriver, request: Outgoing) -> None:
         if self._stream is None:
-            self._stream = Stream(self.address, LOOKUP, self._answered, self._broken)
+            self._stream = Stream(
+                self.address, LOOKUP, self._answered, self._broken, self._versions
+            )
         self._stream.send(request.message, (driver, request), driver.member.config.client_id)
 
     def close(self) -> None:
@@ -170,10 +179,12 @@ class MemberDriver:
         self._asked: Address | None = None
         self._timer: asyncio.TimerHandle | None = None
         self._ended = False
+        self._unread: list[Callable[[], None]] | None = None
+        """What arrived while the process stands still: an answer and an end; None: it runs."""
 
     def step(self) -> None:
         """Send what the member wants to send, and return when it is due again."""
-        if self._ended:
+        if self._ended or self._unread is not None:
             return
         now = now_ms()
         member = self.member
@@ -192,6 +203,8 @@ class MemberDriver:
                 deadline = min(deadline, self._commit_at)
             delay_s = max(1, deadline - now) / 1000
             self._timer = asyncio.get_running_loop().call_later(delay_s, self.step)
+        elif member.is_done:
+            self.close()
 
     def _send(self, request: Outgoing) -> None:
         if self._request is not None:  # given up: its answer must not be taken for this one's
@@ -207,11 +220,16 @@ class MemberDriver:
             self.close()
         if self._stream is None:
             client_id = self.member.config.client_id
-            self._stream = Stream(address, client_id, self.answered, self._broken)
+            self._stream = Stream(
+                address, client_id, self.answered, self._broken, self._lookups.versions
+            )
         self._stream.send(request.message, request)
 
     def answered(self, request: Outgoing, response: Any) -> None:
         """Hand an answer to the member."""
+        if self._unread is not None:
+            self._unread.append(partial(self.answered, request, response))
+            return
         if request is not self._request or self._ended:
             return
         self._request = None
@@ -220,15 +238,39 @@ class MemberDriver:
 
     def lost(self, request: Outgoing) -> None:
         """Tell the member that there will be no answer."""
-        if request is self._request:
+        if self._unread is not None:
+            self._unread.append(partial(self.lost, request))
+        elif request is self._request:
             self._request = None
             self.member.lost(request, now_ms())
             self.step()
 
     def stop(self, reason: str) -> None:
         """Leave the group permanently; a static member of a classic group just stops."""
+        self.leave(reason, for_good=True)
+
+    def leave(self, reason: str, *, for_good: bool = False) -> None:
+        """Leave the group; a static member keeps its place for a while, unless ``for_good``."""
         self._commit_interval_ms = 0
-        self.member.leave(reason, for_good=True)
+        self.member.leave(reason, for_good=for_good)
+        self.step()
+
+    def subscribe(self, topics: tuple[str, ...]) -> None:
+        """Subscribe to other topics."""
+        self.member.subscribe(topics)
+        self.step()
+
+    def freeze(self) -> None:
+        """Stand still: send nothing, and read nothing."""
+        self._unread = []
+        if self._timer is not None:
+            self._timer.cancel()
+
+    def thaw(self) -> None:
+        """Go on, with what arrived meanwhile."""
+        unread, self._unread = self._unread or [], None
+        for take in unread:
+            take()
         self.step()
 
     def close(self) -> None:
@@ -251,7 +293,10 @@ class MemberDriver:
             yield _row(member, event)
         yield _final_row(member)
 
-    def _broken(self, _unanswered: Sequence[Outgoing]) -> None:
+    def _broken(self, _unanswered: Sequence[Outgoing] = ()) -> None:
+        if self._unread is not None:
+            self._unread.append(self._broken)
+            return
         self._stream = None
         if self._request is None:
             self.member.disconnected(now_ms())

@@ -1,4 +1,4 @@
-"""The settings of the members of a scenario."""
+"""The members of a scenario: their settings, and what of them is recorded."""
 
 from __future__ import annotations
 
@@ -6,12 +6,19 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from bench.load.live import SETTINGS
+from bench.scenarios.record import LifeRecord
+from failover.drills.verdict import MemberTimeline
 from protocol.members.classic import MemberConfig
+from protocol.members.kinds import kind_of
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
     from bench.scenarios.plan import Life
-    from bench.scenarios.scenario import Group
-    from protocol.members.kinds import AnyConfig
+    from bench.scenarios.scenario import Group, Scenario
+    from protocol.members.history import MemberHistoryEvent
+    from protocol.members.kinds import AnyConfig, Member
+    from protocol.wire.embedded import TopicPartition
 
 SESSION_TIMEOUT_MS: Final = 45_000
 HEARTBEAT_INTERVAL_MS: Final = 3_000
@@ -32,3 +39,75 @@ def settings_of(group: Group, life: Life, group_id: str) -> AnyConfig:
     if isinstance(made, MemberConfig):
         return made
     return replace(made, heartbeat_interval_ms=None)  # as the coordinator wants
+
+
+def life_record(
+    life: Life, member: Member, started_ms: int, ended_ms: int | None, seen_ms: int | None
+) -> LifeRecord:
+    """Record a life; ``seen_ms`` is now, or None if its member is not there any more."""
+    config = member.config
+    return LifeRecord(
+        life=life,
+        started_ms=started_ms,
+        ended_ms=ended_ms,
+        timeline=MemberTimeline(
+            group_id=life.group,
+            name=life.name,
+            is_static=config.instance_id is not None,
+            is_exclusive=kind_of(config).is_exclusive,
+            events=tuple(member.history),
+            seen_ms=seen_ms,
+            holds=() if seen_ms is None else member.partitions,
+        ),
+    )
+
+
+def has_unowned(
+    scenario: Scenario, present: Iterable[tuple[Life, Sequence[TopicPartition]]]
+) -> bool:
+    """Whether a group has members, which own these partitions, and a partition without an owner."""
+    held: dict[str, set[TopicPartition]] = {}
+    for life, partitions in present:
+        held.setdefault(life.group, set()).update(partitions)
+    wanted = scenario.partitions_by_group()
+    return any(not owned.issuperset(wanted[group]) for group, owned in held.items())
+
+
+class Names:
+    """The names of a scenario's groups and topics in a cluster: they begin with ``prefix``."""
+
+    def __init__(self, prefix: str = "") -> None:
+        self.prefix = prefix
+
+    def of(self, name: str) -> str:
+        """Return a name in the cluster."""
+        return f"{self.prefix}{name}"
+
+    def all(self, names: Iterable[str]) -> tuple[str, ...]:
+        """Return several names in the cluster."""
+        return tuple(map(self.of, names))
+
+    def back(self, partitions: Iterable[TopicPartition]) -> tuple[TopicPartition, ...]:
+        """Return partitions under their names in the scenario."""
+        return tuple((topic.removeprefix(self.prefix), index) for topic, index in partitions)
+
+    def recorded(self, record: LifeRecord) -> LifeRecord:
+        """Return a record under the names in the scenario."""
+        if not self.prefix:
+            return record
+        timeline = record.timeline
+        return replace(
+            record,
+            timeline=replace(
+                timeline,
+                events=tuple(map(self._event, timeline.events)),
+                holds=self.back(timeline.holds),
+            ),
+        )
+
+    def _event(self, event: MemberHistoryEvent) -> MemberHistoryEvent:
+        offsets = tuple(
+            (topic.removeprefix(self.prefix), index, offset)
+            for topic, index, offset in event.offsets
+        )
+        return replace(event, partitions=self.back(event.partitions), offsets=offsets)

@@ -43,7 +43,8 @@ class ScenarioRecord:
 
     Costs count from ``changed_ms`` to ``ended_ms``. ``committed`` as in :class:`DrillRecord`.
     ``partitions`` are all that each group's members subscribe to. ``late`` steps were carried out
-    more than :data:`bench.scenarios.real.LATE_MS` after they were due.
+    more than :data:`bench.scenarios.crowd.LATE_MS` after they were due. ``stalled_ms`` is the
+    longest stall of the process that runs the members.
     """
 
     lives: Sequence[LifeRecord]
@@ -52,6 +53,7 @@ class ScenarioRecord:
     committed: Mapping[tuple[str, str, int], int]
     partitions: Mapping[str, Sequence[TopicPartition]]
     late: int = 0
+    stalled_ms: int = 0
 
     def of_group(self, name: str) -> list[LifeRecord]:
         """Return the lives of a group's members."""

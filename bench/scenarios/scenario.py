@@ -132,6 +132,10 @@ class Scenario(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     seed: Annotated[int, Meta(ge=0, le=2**31)] = 0
     """What chance decides (pods that crash, names): the same seed, the same plan."""
 
+    def broker_configs(self) -> dict[str, str]:
+        """Return the configs of the brokers: Kafka's default where benchmarks have another one."""
+        return {"group.initial.rebalance.delay.ms": "3000", **self.configs}
+
     def partitions_of(self) -> dict[str, int]:
         """Return how many partitions each topic has."""
         return {name: topic.partitions for name, topic in self.topics.items()}

@@ -10,12 +10,17 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 from bench.scenarios.faults import CutCoordinator, FreezeCoordinator, KillCoordinator
-from bench.scenarios.members import HEARTBEAT_INTERVAL_MS, SESSION_TIMEOUT_MS, settings_of
+from bench.scenarios.members import (
+    HEARTBEAT_INTERVAL_MS,
+    SESSION_TIMEOUT_MS,
+    has_unowned,
+    life_record,
+    settings_of,
+)
 from bench.scenarios.plan import Freeze, Leave, Life, Start, Subscribe, Thaw, Vanish
-from bench.scenarios.record import LifeRecord, ScenarioRecord
+from bench.scenarios.record import ScenarioRecord
 from bench.scenarios.scenario import Protocol
 from failover.drills.checked import DrillError
-from failover.drills.verdict import MemberTimeline
 from failover.routing import partition_for
 from failover.simulation.clients.members import MemberSpec, SimulatedMember
 from failover.simulation.cluster import SimulatedCluster
@@ -24,12 +29,12 @@ from failover.simulation.kinds import CONSUMER, SHARE, STREAMS
 from failover.simulation.one_seed import small_logs
 from failover.simulation.settings import CALM
 from failover.simulation.world import World
-from protocol.members.kinds import kind_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from bench.scenarios.plan import MemberAction, ScenarioPlan
+    from bench.scenarios.record import LifeRecord
     from bench.scenarios.scenario import Scenario
     from failover.simulation.settings import Settings
 
@@ -62,10 +67,15 @@ def run(scenario: Scenario, plan: ScenarioPlan, say: Callable[[int, str], None])
         raise DrillError(f"{found.subject}: {found.text}.") from None
 
 
+def nodes_of(scenario: Scenario) -> int:
+    """Return how many nodes a scenario's cluster has: three, or one if nothing happens to it."""
+    return 3 if scenario.faults else 1
+
+
 def _settings(scenario: Scenario) -> Settings:
-    """Return a cluster of three nodes, or of one if nothing happens to it; chance does nothing."""
+    """Return the cluster of a scenario, in which chance does nothing."""
     sessions = [group.session_timeout_ms or SESSION_TIMEOUT_MS for group in scenario.groups]
-    nodes = 3 if scenario.faults else 1
+    nodes = nodes_of(scenario)
     return replace(
         CALM,
         nodes=nodes,
@@ -81,7 +91,7 @@ def _settings(scenario: Scenario) -> Settings:
         replica_lease_ms=150,
         replica_election_ms=1_000,
         shuns_broken=True,
-        configs={"group.initial.rebalance.delay.ms": "3000", **scenario.configs},
+        configs=scenario.broker_configs(),
     )
 
 
@@ -211,30 +221,14 @@ class _Play:
             self._world.run(self._world.now + POLL_MS)
 
     def _unowned(self) -> bool:
-        for name, partitions in self._scenario.partitions_by_group().items():
-            alive = [d for life, d in self._lives.items() if life.group == name and not d.is_gone]
-            held = {partition for driver in alive for partition in driver.member.partitions}
-            if alive and not held >= set(partitions):
-                return True
-        return False
+        present = ((life, d.member.partitions) for life, d in self._lives.items() if not d.is_gone)
+        return has_unowned(self._scenario, present)
 
     def _record(self, life: Life) -> LifeRecord:
-        driver = self._lives[life]
-        is_here = life not in self._ended and not driver.is_gone
-        return LifeRecord(
-            life=life,
-            started_ms=self._started[life],
-            ended_ms=self._ended.get(life),
-            timeline=MemberTimeline(
-                group_id=life.group,
-                name=life.name,
-                is_static=driver.member.config.instance_id is not None,
-                is_exclusive=kind_of(driver.member.config).is_exclusive,
-                events=driver.member.history,
-                seen_ms=self._world.client_now if is_here else None,
-                holds=driver.member.partitions if is_here else (),
-            ),
-        )
+        driver, ended_ms = self._lives[life], self._ended.get(life)
+        is_here = ended_ms is None and not driver.is_gone
+        seen_ms = self._world.client_now if is_here else None
+        return life_record(life, driver.member, self._started[life], ended_ms, seen_ms)
 
     def _committed(self) -> dict[tuple[str, str, int], int]:
         self._clients.commits = False

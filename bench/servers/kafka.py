@@ -14,6 +14,7 @@ import contextlib
 import math
 import resource
 import shutil
+import signal
 import subprocess
 import tempfile
 from dataclasses import dataclass, replace
@@ -148,6 +149,12 @@ class Kafka:
         assert process is not None
         process.kill()
         process.wait()
+
+    def signal(self, number: int, what: signal.Signals) -> None:
+        """Send a signal to a broker, if it runs."""
+        process = self._brokers[number].process
+        assert process is not None
+        process.send_signal(what)
 
     def start_again(self, number: int) -> None:
         """Restart a killed broker with a new log file; does not wait for it."""

@@ -1,0 +1,243 @@
+"""The members of a scenario over sockets: each step of the plan at its time, in a thread.
+
+The load is open: a step is carried out when it is due, whatever the cluster does meanwhile. Steps
+that this machine carries out late are counted.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import threading
+import time
+from concurrent.futures import Future
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Final, Self, TypeVar
+
+import uvloop
+from msgspec.structs import replace
+
+from actors.waiting import poll_async
+from bench.client.loop_lag import LoopLag
+from bench.load.driver import FAREWELL_SECONDS, CoordinatorLookups, MemberDriver, now_ms
+from bench.scenarios.members import life_record, settings_of
+from bench.scenarios.plan import CLOSED, Freeze, Leave, Life, Start, Subscribe, Thaw, Vanish
+from protocol.members.kinds import TopicMetadata, member_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Coroutine, Mapping
+    from uuid import UUID
+
+    from bench.scenarios.plan import ScenarioPlan
+    from bench.scenarios.record import LifeRecord
+    from bench.scenarios.scenario import Scenario
+    from bench.scenarios.stages import Stage
+    from protocol.wire.embedded import TopicPartition
+
+T = TypeVar("T")
+
+LATE_MS: Final = 100
+"""A step that is carried out later than this after it was due is late."""
+STEPS_PER_TURN: Final = 20
+"""Steps that are carried out before the sockets get a turn."""
+
+
+class PlannedCrowd:
+    """All members of a scenario, inside a ``with`` block; they begin with :meth:`begin`.
+
+    ``stage`` is the cluster they live in, and ``topic_names`` has the names of its topics by their
+    ids. At the end of the block all members leave for good if the cluster stays, and else just end.
+    """
+
+    def __init__(
+        self,
+        scenario: Scenario,
+        plan: ScenarioPlan,
+        stage: Stage,
+        topic_names: Mapping[UUID, str],
+    ) -> None:
+        self._scenario = scenario
+        self._steps = plan.steps
+        self._stage = stage
+        self._names = names = stage.names
+        partitions_of = {names.of(name): n for name, n in scenario.partitions_of().items()}
+        self._topics = TopicMetadata(partitions_of=partitions_of, names=topic_names)
+        self._groups = {
+            group.name: replace(group, topics=names.all(group.topics)) for group in scenario.groups
+        }
+        self._rng = random.Random(scenario.seed)
+        self._loop = uvloop.new_event_loop()
+        self._thread = threading.Thread(target=self._loop.run_forever, name="crowd", daemon=True)
+        self._drivers: dict[Life, MemberDriver] = {}
+        self._started: dict[Life, int] = {}
+        self._ended: dict[Life, int] = {}
+        self._lookups: CoordinatorLookups | None = None
+        self._lag: LoopLag | None = None
+        self._began_s = 0.0
+        self._next = 0
+        self._late = 0
+        self._failure: Exception | None = None
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_error: object) -> None:
+        self._run(self._end())
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join()
+        self._loop.close()
+
+    def begin(self, began_s: float) -> None:
+        """Carry out the plan, which begins at this time of ``time.monotonic``."""
+
+        def begin() -> None:
+            self._lookups = CoordinatorLookups(self._stage.bootstrap, self._stage.versions)
+            self._lag = LoopLag(self._loop)
+            self._began_s = began_s
+            self._turn()
+
+        self._ask(begin)
+
+    def check(self) -> None:
+        """Raise what went wrong in the thread."""
+        if self._failure is not None:
+            raise self._failure
+
+    def present(self) -> list[tuple[Life, tuple[TopicPartition, ...]]]:
+        """Return the members that are there now, and what each owns."""
+
+        def look() -> list[tuple[Life, tuple[TopicPartition, ...]]]:
+            return [
+                (life, self._names.back(driver.member.partitions))
+                for life, driver in self._drivers.items()
+                if self._is_here(life)
+            ]
+
+        return self._ask(look)
+
+    def records(self) -> list[LifeRecord]:
+        """Return the record of every life so far."""
+
+        def look() -> list[LifeRecord]:
+            return [self._record(life, now_ms()) for life in self._drivers]
+
+        return [self._names.recorded(each) for each in self._ask(look)]
+
+    def late(self) -> int:
+        """Return how many steps were late."""
+        return self._ask(lambda: self._late)
+
+    def stalled_ms(self) -> int:
+        """Return the longest stall of this process."""
+        return self._ask(lambda: self._lag.longest_ms(0) if self._lag else 0)
+
+    # --- the plan
+
+    def _turn(self) -> None:
+        """Carry out the steps that are due, and return when the next one is."""
+        try:
+            for _ in range(STEPS_PER_TURN):
+                if self._next == len(self._steps):
+                    return
+                step = self._steps[self._next]
+                left_s = self._began_s + step.due_ms / 1000 - time.monotonic()
+                if left_s > 0:
+                    self._loop.call_later(left_s, self._turn)
+                    return
+                self._late += -left_s * 1000 > LATE_MS
+                self._next += 1
+                MEMBER_ACTIONS[type(step.action)](self, step.life, step.action)
+        except Exception as error:
+            self._failure = error
+        else:
+            self._loop.call_soon(self._turn)
+
+    def start(self, life: Life, _action: Start) -> None:
+        """Start a member."""
+        assert self._lookups is not None
+        group = self._groups[life.group]
+        config = settings_of(group, life, self._names.of(life.group))
+        member = member_of(config, random.Random(self._rng.random()), self._topics)
+        driver = MemberDriver(member, self._lookups, self._scenario.commit_interval_ms)
+        self._drivers[life] = driver
+        self._started[life] = now_ms()
+        driver.step()
+
+    def leave(self, life: Life, action: Leave) -> None:
+        """Close a member."""
+        self._ended[life] = now_ms()
+        self._drivers[life].leave(action.reason)
+
+    def vanish(self, life: Life, _action: Vanish) -> None:
+        """End a member without a word."""
+        self._ended[life] = now_ms()
+        self._drivers[life].end()
+
+    def freeze(self, life: Life, _action: Freeze) -> None:
+        """Let a member stand still."""
+        self._drivers[life].freeze()
+
+    def thaw(self, life: Life, _action: Thaw) -> None:
+        """Let it go on."""
+        self._drivers[life].thaw()
+
+    def subscribe(self, life: Life, action: Subscribe) -> None:
+        """Change a member's subscription."""
+        self._drivers[life].subscribe(self._names.all(action.topics))
+
+    # --- its members
+
+    def _is_here(self, life: Life) -> bool:
+        return life not in self._ended and not self._drivers[life].member.is_done
+
+    def _record(self, life: Life, at_ms: int) -> LifeRecord:
+        return life_record(
+            life,
+            self._drivers[life].member,
+            self._started[life],
+            self._ended.get(life),
+            at_ms if self._is_here(life) else None,
+        )
+
+    async def _end(self) -> None:
+        self._next = len(self._steps)
+        here = [driver for life, driver in self._drivers.items() if self._is_here(life)]
+        if self._stage.leaves:
+            for driver in here:
+                driver.thaw()
+                driver.stop(CLOSED)
+            within_s = FAREWELL_SECONDS
+            await poll_async(lambda: all(driver.member.is_done for driver in here), within_s)
+        for driver in self._drivers.values():
+            driver.end()
+        if self._lookups is not None:
+            self._lookups.close()
+
+    def _ask(self, question: Callable[[], T]) -> T:
+        answer: Future[T] = Future()
+
+        def run() -> None:
+            try:
+                answer.set_result(question())
+            except BaseException as error:  # it belongs to the calling thread
+                answer.set_exception(error)
+
+        self._loop.call_soon_threadsafe(run)
+        return answer.result()
+
+    def _run(self, coroutine: Coroutine[Any, Any, None]) -> None:
+        asyncio.run_coroutine_threadsafe(coroutine, self._loop).result()
+
+
+MEMBER_ACTIONS: Final[Mapping[type, Callable[[Any, Life, Any], None]]] = MappingProxyType(
+    {
+        Start: PlannedCrowd.start,
+        Leave: PlannedCrowd.leave,
+        Vanish: PlannedCrowd.vanish,
+        Freeze: PlannedCrowd.freeze,
+        Thaw: PlannedCrowd.thaw,
+        Subscribe: PlannedCrowd.subscribe,
+    }
+)
+"""How each step of a plan is carried out over sockets."""

@@ -1,0 +1,158 @@
+"""Run a scenario in real time on a stage: members over sockets, faults of real processes."""
+
+from __future__ import annotations
+
+import time
+from heapq import heapify, heappop, heappush
+from typing import TYPE_CHECKING, Any, Final
+
+from bench.client.cluster_client import ClusterClient
+from bench.load.driver import now_ms
+from bench.scenarios.crowd import PlannedCrowd
+from bench.scenarios.members import has_unowned
+from bench.scenarios.record import ScenarioRecord
+from bench.scenarios.scenario import Protocol
+from bench.scenarios.simulated import POLL_MS, SETTLE_MS
+from failover.drills.checked import DrillError
+from protocol.wire.errors import KafkaError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from bench.scenarios.plan import ScenarioPlan
+    from bench.scenarios.scenario import Scenario
+    from bench.scenarios.stages import Stage
+
+START_MS: Final = 500
+"""From the first step of the plan's preparation to its beginning."""
+PROGRESS_MS: Final = 10_000
+
+
+def run(
+    scenario: Scenario, plan: ScenarioPlan, stage: Stage, say: Callable[[int, str], None]
+) -> ScenarioRecord:
+    """Run a scenario's plan; ``say`` is told what happens, and how long after the start.
+
+    Raises DrillError if it cannot be completed.
+    """
+    return _Play(scenario, plan, stage, say).run()
+
+
+class _Play:
+    """One run of one scenario; what is due later is in a heap: when, and what to do."""
+
+    def __init__(
+        self,
+        scenario: Scenario,
+        plan: ScenarioPlan,
+        stage: Stage,
+        say: Callable[[int, str], None],
+    ) -> None:
+        self._scenario = scenario
+        self._plan = plan
+        self._stage = stage
+        self._say = say
+        self._client = ClusterClient(stage.bootstrap, stage.versions)
+        self._due: list[tuple[int, int, Callable[..., None], tuple[Any, ...]]] = []
+        self._began_s = 0.0
+
+    def run(self) -> ScenarioRecord:
+        scenario, stage = self._scenario, self._stage
+        topics = stage.names.all(scenario.topics)
+        for name, partitions in scenario.partitions_of().items():
+            self._client.create_topic(stage.names.of(name), partitions)
+        topic_names = self._client.topic_names(topics)
+        for group in scenario.groups:
+            self._client.coordinator(stage.names.of(group.name))
+        with PlannedCrowd(scenario, self._plan, stage, topic_names) as crowd:
+            self._began_s = time.monotonic() + START_MS / 1000
+            began_ms = now_ms() + START_MS
+            crowd.begin(self._began_s)
+            self._follow(crowd)
+            ended_ms = now_ms()
+            self._settle(crowd)
+            return ScenarioRecord(
+                lives=crowd.records(),
+                changed_ms=began_ms + self._plan.changed_ms,
+                ended_ms=ended_ms,
+                committed=self._committed(),
+                partitions=scenario.partitions_by_group(),
+                late=crowd.late(),
+                stalled_ms=crowd.stalled_ms(),
+            )
+
+    # --- what happens beside the members
+
+    def _follow(self, crowd: PlannedCrowd) -> None:
+        """Inflict the faults and tell what happens, until the end of the scenario."""
+        duration = self._scenario.duration
+        later: list[tuple[int, Callable[..., None], tuple[Any, ...]]] = []
+        later += [(due_ms, self._say, (due_ms, text)) for due_ms, text in self._plan.marks]
+        later += [(fault.at, self._fault, (fault,)) for fault in self._scenario.faults]
+        later += [
+            (at, self._progress, (at, crowd)) for at in range(PROGRESS_MS, duration, PROGRESS_MS)
+        ]
+        self._due = [(at, number, do, what) for number, (at, do, what) in enumerate(later)]
+        heapify(self._due)
+        while self._now_ms() < duration:
+            crowd.check()
+            if self._due and self._due[0][0] <= self._now_ms():
+                _, _, action, arguments = heappop(self._due)
+                action(*arguments)
+                continue
+            next_ms = min(self._due[0][0] if self._due else duration, duration)
+            time.sleep(min(max(next_ms - self._now_ms(), 0), POLL_MS) / 1000)
+        for _, _, action, arguments in sorted(self._due, key=lambda entry: entry[:2]):
+            action(*arguments)  # faults end with the scenario
+
+    def _now_ms(self) -> float:
+        return (time.monotonic() - self._began_s) * 1000
+
+    def _progress(self, at_ms: int, crowd: PlannedCrowd) -> None:
+        present = crowd.present()
+        own = sum(bool(partitions) for _, partitions in present)
+        self._say(at_ms, f"{len(present)} members, {own} with partitions")
+
+    def _fault(self, fault: Any) -> None:
+        word = type(fault).__struct_config__.tag
+        if why := self._stage.cannot.get(type(fault)):
+            self._say(fault.at, f"{word}: left out, as {why}")
+            return
+        group = fault.group or self._scenario.groups[0].name
+        try:
+            at = self._client.coordinator(self._stage.names.of(group))
+        except (OSError, KafkaError):
+            self._say(fault.at, f"{word}: nobody leads now")
+            return
+        node = self._stage.bootstrap.index(at)
+        undo = self._stage.inflict(fault, node)
+        self._say(fault.at, f"{word} node {node}")
+        if undo is not None:
+            after_ms, end = undo
+            heappush(self._due, (fault.at + after_ms, -len(self._due), end, ()))
+
+    # --- the end
+
+    def _settle(self, crowd: PlannedCrowd) -> None:
+        """Let the groups finish their rebalances; the verdict says what they never finish."""
+        deadline_s = time.monotonic() + SETTLE_MS / 1000
+        while time.monotonic() < deadline_s and has_unowned(self._scenario, crowd.present()):
+            crowd.check()
+            time.sleep(POLL_MS / 1000)
+
+    def _committed(self) -> dict[tuple[str, str, int], int]:
+        """Return the committed offsets, under the scenario's names; share groups have none."""
+        found = {}
+        for group in self._scenario.groups:
+            if group.protocol is Protocol.SHARE:
+                continue
+            try:
+                offsets = self._client.committed(self._stage.names.of(group.name))
+            except (OSError, KafkaError) as error:
+                raise DrillError(
+                    f"The committed offsets of {group.name} cannot be read: {error}."
+                ) from None
+            for partition, offset in offsets.items():
+                ((topic, index),) = self._stage.names.back([partition])
+                found[group.name, topic, index] = offset
+        return found

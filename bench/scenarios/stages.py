@@ -1,0 +1,156 @@
+"""What a scenario runs on in real time: a cluster of ours, Apache Kafka, or one that runs already.
+
+A stage says where its brokers are, and inflicts faults on the nodes that it may hit.
+"""
+
+from __future__ import annotations
+
+import signal
+from contextlib import ExitStack, contextmanager
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Final, Protocol
+
+from bench.scenarios.faults import CutCoordinator, FreezeCoordinator, KillCoordinator
+from bench.scenarios.members import Names
+from bench.scenarios.simulated import RESTART_MS, nodes_of
+from protocol.client.versions import newest
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+
+    from bench.scenarios.scenario import Scenario
+    from bench.servers.kafka import Kafka
+    from bench.servers.live_cluster import LiveCluster
+
+Address = tuple[str, int]
+Undo = tuple[int, "Callable[[], None]"]
+"""What ends a fault, and how many milliseconds after its begin."""
+
+
+class Stage(Protocol):
+    """A cluster in which a scenario's members live."""
+
+    how: str
+    """What the run is called: ``real``, ``kafka`` or the addresses of a cluster that ran before."""
+    bootstrap: tuple[Address, ...]
+    versions: Mapping[int, int]
+    """The version in which requests of each API are sent."""
+    names: Names
+    leaves: bool
+    """Whether the members leave for good in the end: the cluster stays."""
+    cannot: Mapping[type, str]
+    """The faults that it does not inflict, and why."""
+
+    def inflict(self, fault: Any, node: int) -> Undo | None:
+        """Begin a fault of the node with this place in ``bootstrap``."""
+
+
+class OwnStage:
+    """A cluster of ours that was started for the scenario; Ray restarts what is killed."""
+
+    how = "real"
+    leaves = False
+    cannot: Mapping[type, str] = MappingProxyType({})
+
+    def __init__(self, live: LiveCluster) -> None:
+        self._live = live
+        self.bootstrap: tuple[Address, ...] = live.bootstrap
+        self.versions: Mapping[int, int] = newest()
+        self.names = Names()
+
+    def inflict(self, fault: Any, node: int) -> Undo | None:
+        """Begin a fault."""
+        return OWN_FAULTS[type(fault)](self._live, node, fault)
+
+
+def _kill(live: LiveCluster, node: int, _fault: KillCoordinator) -> Undo | None:
+    live.status()  # its process may be another one than before
+    live.kill([node])
+    return None
+
+
+def _freeze(live: LiveCluster, node: int, fault: FreezeCoordinator) -> Undo:
+    live.status()
+    live.freeze([node])
+    return fault.lasts, live.thaw
+
+
+def _cut(live: LiveCluster, node: int, fault: CutCoordinator) -> Undo:
+    live.cut([node])
+    return fault.lasts, live.mend
+
+
+OWN_FAULTS: Final[Mapping[type, Callable[[LiveCluster, int, Any], Undo | None]]] = {
+    KillCoordinator: _kill,
+    FreezeCoordinator: _freeze,
+    CutCoordinator: _cut,
+}
+"""How a cluster of ours suffers each fault."""
+
+
+class KafkaStage:
+    """Apache Kafka, started for the scenario."""
+
+    how = "kafka"
+    leaves = False
+    cannot: Mapping[type, str] = MappingProxyType(
+        {CutCoordinator: "on one machine, the brokers of Kafka cannot be cut off from each other"}
+    )
+
+    def __init__(self, kafka: Kafka) -> None:
+        self._kafka = kafka
+        self.bootstrap: tuple[Address, ...] = kafka.bootstrap
+        self.versions: Mapping[int, int] = newest()
+        self.names = Names()
+
+    def inflict(self, fault: Any, node: int) -> Undo | None:
+        """Begin a fault."""
+        return KAFKA_FAULTS[type(fault)](self._kafka, node, fault)
+
+
+def _kill_broker(kafka: Kafka, node: int, _fault: KillCoordinator) -> Undo:
+    kafka.kill(node)
+    return RESTART_MS, lambda: kafka.start_again(node)
+
+
+def _freeze_broker(kafka: Kafka, node: int, fault: FreezeCoordinator) -> Undo:
+    kafka.signal(node, signal.SIGSTOP)
+    return fault.lasts, lambda: kafka.signal(node, signal.SIGCONT)
+
+
+KAFKA_FAULTS: Final[Mapping[type, Callable[[Kafka, int, Any], Undo]]] = {
+    KillCoordinator: _kill_broker,
+    FreezeCoordinator: _freeze_broker,
+}
+"""How Kafka suffers each fault."""
+
+
+@contextmanager
+def own_stage(scenario: Scenario) -> Iterator[OwnStage]:
+    """Start a cluster of ours, of as many nodes as in the simulation, and stop it at the end."""
+    from bench.servers.restartable_cluster import rollcall_cluster
+
+    nodes = str(nodes_of(scenario))
+    configs = {
+        "offsets.topic.num.partitions": nodes,
+        "offsets.topic.replication.factor": nodes,
+        **scenario.broker_configs(),
+    }
+    with ExitStack() as stack:
+        live = stack.enter_context(rollcall_cluster(configs)).live
+        stack.enter_context(live.left_whole())
+        yield OwnStage(live)
+
+
+@contextmanager
+def kafka_stage(scenario: Scenario) -> Iterator[KafkaStage]:
+    """Start Apache Kafka, of as many brokers as a cluster of ours, and stop it at the end."""
+    from bench.servers.kafka import kafka_cluster
+    from bench.servers.restartable_cluster import three_brokers
+
+    if nodes_of(scenario) == 1:
+        with kafka_cluster(1, scenario.broker_configs()) as kafka:
+            yield KafkaStage(kafka)
+    else:
+        with three_brokers(scenario.broker_configs()) as brokers:
+            yield KafkaStage(brokers.kafka)
