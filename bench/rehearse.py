@@ -1,7 +1,7 @@
 """``rollcall rehearse SCENARIO``: what a deploy, a crash or a bad application costs its group.
 
 A scenario (``docs/scenarios.md``) is expanded to a plan, and the plan is run in virtual time on the
-simulator's cluster.
+simulator's cluster, or in real time: on a cluster of its own, on Apache Kafka, or on one that runs.
 """
 
 from __future__ import annotations
@@ -9,26 +9,24 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from actors.errors import BadInputError, CommandError
 from bench.interruption import Interrupted, interruptible
-from bench.scenarios import real, simulated
-from bench.scenarios.files import found, names
+from bench.rehearsals.comparison import Comparison
+from bench.rehearsals.runs import Place, Planned, run_all
+from bench.scenarios.files import found, found_variants, names
+from bench.scenarios.measures import FailOn
 from bench.scenarios.plan import expand
-from bench.scenarios.stages import own_stage
-from bench.scenarios.verdict import judge
 from bench.servers.server import StartError
 from failover.drills.checked import DrillError
 from protocol.wire.errors import KafkaError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
-    from bench.scenarios.plan import ScenarioPlan
     from bench.scenarios.scenario import Scenario
-    from bench.scenarios.verdict import ScenarioVerdict
 
 OK, FAILURE, BAD_INPUT = 0, 1, 2
 
@@ -41,42 +39,67 @@ def main(arguments: Sequence[str] | None = None) -> int:
             print(f"{name:26} {found(name).about}")
         return OK if asked.list else BAD_INPUT
     try:
-        scenario = found(asked.scenario)
-        plan = expand(scenario)
-    except DrillError as error:
+        planned = _planned(asked)
+    except (DrillError, BadInputError) as error:
         print(f"rollcall: {error}", file=sys.stderr)
         return BAD_INPUT
     try:
         with interruptible():
-            verdict = _rehearsed(scenario, plan, simulate=asked.simulate)
+            runs = run_all(planned, _places(asked), asked.bootstrap or "", _say)
+        told = Comparison([run.verdict for run in runs], asked.fail_on)
         if asked.json:
-            _write(asked.json, json.dumps(verdict.document(), indent=2) + "\n")
+            _write(asked.json, json.dumps(told.document(), indent=2) + "\n")
+        if asked.markdown:
+            _write(asked.markdown, told.markdown())
     except Interrupted as stop:
         print(f"rollcall: The rehearsal was {stop}.", file=sys.stderr)
         return stop.exit_code
-    except (DrillError, StartError, KafkaError, OSError) as error:
+    except BadInputError as error:
+        print(f"rollcall: {error}", file=sys.stderr)
+        return BAD_INPUT
+    except (DrillError, StartError, CommandError, KafkaError, OSError) as error:
         print(f"rollcall: The rehearsal could not be completed: {error}", file=sys.stderr)
         return FAILURE
-    print(verdict.text())
-    return OK if verdict.is_clean else FAILURE
+    print(told.text())
+    return OK if told.is_clean else FAILURE
 
 
-def _rehearsed(scenario: Scenario, plan: ScenarioPlan, *, simulate: bool) -> ScenarioVerdict:
+def _planned(asked: argparse.Namespace) -> list[Planned]:
+    """Return the variants that are asked for, each with its plan, and say what they are."""
+    variants = found_variants(asked.scenario)
+    _check(asked, variants)
+    planned = [
+        Planned(variant=name, scenario=scenario, plan=expand(scenario))
+        for name, scenario in variants.items()
+        if not asked.variant or name in asked.variant
+    ]
+    scenario = planned[0].scenario
     members = sum(group.replicas for group in scenario.groups)
-    print(f"{scenario.about}; {members} members, {scenario.duration / 1000:g} s", flush=True)
-    if simulate:
-        began = time.monotonic()
-        record = simulated.run(scenario, plan, _say)
-        took_s = time.monotonic() - began
-        print(f"{scenario.duration / 1000:g} s of virtual time took {took_s:.1f} s", flush=True)
-        return judge(scenario, record, "simulated")
-    print("starting a cluster for the rehearsal ...", flush=True)
-    with own_stage(scenario) as stage:
-        return judge(scenario, real.run(scenario, plan, stage, _say), stage.how)
+    _say(f"{scenario.about}; {members} members, {scenario.duration / 1000:g} s")
+    return planned
 
 
-def _say(at_ms: int, text: str) -> None:
-    print(f"{at_ms / 1000:8.1f} s  {text}", flush=True)
+def _check(asked: argparse.Namespace, variants: Mapping[str, Scenario]) -> None:
+    """Raise BadInputError if an option does not fit the scenario, or a file cannot be written."""
+    for name in asked.variant:
+        if name not in variants:
+            raise BadInputError(f"There is no variant {name!r}: use {', '.join(variants)}.")
+    groups = {group.name for scenario in variants.values() for group in scenario.groups}
+    for condition in asked.fail_on:
+        if condition.group not in (None, *groups):
+            raise BadInputError(f"--fail-on {condition.text}: there is no such group.")
+    for path in filter(None, (asked.json, asked.markdown)):
+        if not path.absolute().parent.is_dir():
+            raise BadInputError(f"{path} cannot be written: there is no such directory.")
+
+
+def _places(asked: argparse.Namespace) -> list[Place]:
+    first = Place.SIMULATED if asked.simulate else Place.GUEST if asked.bootstrap else Place.OWN
+    return [first, Place.KAFKA] if asked.kafka else [first]
+
+
+def _say(text: str) -> None:
+    print(text, flush=True)
 
 
 def _write(path: Path, text: str) -> None:
@@ -84,6 +107,13 @@ def _write(path: Path, text: str) -> None:
     aside = path.with_name(f"{path.name}.partial")
     aside.write_text(text)
     aside.replace(path)
+
+
+def _fail_on(text: str) -> FailOn:
+    try:
+        return FailOn.parse(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -95,8 +125,29 @@ def _parser() -> argparse.ArgumentParser:
         "scenario", nargs="?", metavar="SCENARIO", help="a name, see --list, or a .toml file"
     )
     parser.add_argument("--list", action="store_true", help="list the scenarios")
-    parser.add_argument("--simulate", action="store_true", help="run it in virtual time")
+    where = parser.add_mutually_exclusive_group()
+    where.add_argument(
+        "--simulate", action="store_true",
+        help="run it in virtual time (default: in real time, on a cluster that is started for it)",
+    )  # fmt: skip
+    where.add_argument(
+        "--bootstrap", metavar="HOST:PORT", help="run it on this cluster, whose nodes are spared"
+    )
+    parser.add_argument(
+        "--kafka", action="store_true", help="run it on Apache Kafka, too, which needs Java"
+    )
+    parser.add_argument(
+        "--variant", action="append", default=[], metavar="NAME",
+        help="run only this variant; may be repeated",
+    )  # fmt: skip
+    parser.add_argument(
+        "--fail-on", action="append", default=[], type=_fail_on, metavar="CONDITION",
+        help="exit with 1 if this holds: [GROUP:]MEASURE>NUMBER; may be repeated",
+    )  # fmt: skip
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the verdict to FILE")
+    parser.add_argument(
+        "--markdown", type=Path, metavar="FILE", help="write the table to FILE for a pull request"
+    )
     return parser
 
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from itertools import islice
 from re import fullmatch
 from typing import TYPE_CHECKING, Final
 
 from bench.scenarios.behaviours import Churn, Duplicate, Flap
-from bench.scenarios.scenario import NAME, Protocol, WorkloadKind
+from bench.scenarios.scenario import BASE, NAME, Protocol, WorkloadKind
 from failover.drills.checked import MISTAKES_MAX, DrillError
 from protocol.config import ConfigError, Configs
 
@@ -29,15 +30,44 @@ def check(
     scenario: Scenario, what: str, line_of: Callable[[Sequence[str | int]], int | None]
 ) -> None:
     """Raise DrillError with a sentence for each mistake, at most :data:`MISTAKES_MAX`."""
+    _tell(_mistakes(scenario), what, line_of)
+
+
+def check_variants(
+    scenario: Scenario, what: str, line_of: Callable[[Sequence[str | int]], int | None]
+) -> None:
+    """Do the same for what a scenario's variants are called, and which groups they change."""
+    _tell(_mistaken_variants(scenario), what, line_of)
+
+
+def _tell(
+    mistakes: Iterator[Mistake], what: str, line_of: Callable[[Sequence[str | int]], int | None]
+) -> None:
     sentences = []
-    for place, sentence in _mistakes(scenario):
+    for place, sentence in islice(mistakes, MISTAKES_MAX):
         line = line_of(place)
         at = what if line is None else f"{what}, line {line}"
         sentences.append(f"{at}: {sentence}")
-        if len(sentences) == MISTAKES_MAX:
-            break
     if sentences:
         raise DrillError(" ".join(sentences))
+
+
+def _mistaken_variants(scenario: Scenario) -> Iterator[Mistake]:
+    groups = {group.name for group in scenario.groups}
+    named = {BASE}
+    for number, variant in enumerate(scenario.variants):
+        place = ("variants", number)
+        if variant.name == BASE:
+            yield (*place, "name"), f"the scenario itself is {BASE}: name the variant otherwise."
+        elif variant.name in named:
+            yield (*place, "name"), f"there are two variants {variant.name}."
+        named.add(variant.name)
+        for name, settings in variant.groups.items():
+            at = (*place, "groups", name)
+            if name not in groups:
+                yield at, f"variant {variant.name}: there is no group {name}."
+            if "name" in settings:
+                yield (*at, "name"), f"variant {variant.name}: a group keeps its name."
 
 
 def _mistakes(scenario: Scenario) -> Iterator[Mistake]:

@@ -6,13 +6,17 @@ import tomllib
 from functools import partial
 from importlib import resources
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
-from bench.scenarios.checks import check
+from bench.scenarios.checks import check, check_variants
 from bench.scenarios.lines import line_of
-from bench.scenarios.scenario import Scenario
+from bench.scenarios.scenario import BASE, Scenario
 from bench.scenarios.values import decoded
+from bench.scenarios.variants import line_of_varied, varied
 from failover.drills.checked import DrillError, checked
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
 
 SIZE_BYTES_MAX: Final = 64 << 10
 SUFFIX: Final = ".toml"
@@ -26,6 +30,16 @@ def names() -> tuple[str, ...]:
 
 def found(name: str) -> Scenario:
     """Return the scenario of this name, or in this file; raises DrillError."""
+    return parse(*_read(name))
+
+
+def found_variants(name: str) -> dict[str, Scenario]:
+    """Return the scenario as its file has it, and its variants, by their names."""
+    return parse_variants(*_read(name))
+
+
+def _read(name: str) -> tuple[str, str]:
+    """Return the name of a scenario and the text of its file."""
     if name.endswith(SUFFIX):
         path = Path(name)
         try:
@@ -33,12 +47,12 @@ def found(name: str) -> Scenario:
                 data = file.read(SIZE_BYTES_MAX + 1)
         except OSError as error:
             raise DrillError(f"{name} cannot be read: {error.strerror}.") from None
-        return parse(path.name.removesuffix(SUFFIX), _text(name, data))
+        return path.name.removesuffix(SUFFIX), _text(name, data)
     if name not in names():
         raise DrillError(
             f"There is no scenario {name!r}: see --list, or name a file that ends with {SUFFIX}."
         )
-    return parse(name, (_directory() / f"{name}{SUFFIX}").read_text("utf-8"))
+    return name, (_directory() / f"{name}{SUFFIX}").read_text("utf-8")
 
 
 def _text(name: str, data: bytes) -> str:
@@ -52,14 +66,33 @@ def _text(name: str, data: bytes) -> str:
 
 def parse(name: str, text: str) -> Scenario:
     """Read a scenario; raises DrillError with one sentence for each mistake, and its line."""
+    return parse_variants(name, text)[BASE]
+
+
+def parse_variants(name: str, text: str) -> dict[str, Scenario]:
+    """Read a scenario and its variants, by their names; raises DrillError as :func:`parse` does."""
     try:
         table = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         raise DrillError(f"Scenario {name} is no TOML: {error}.") from None
     if "name" in table:
         raise DrillError(f"Scenario {name}: omit `name`: the name of the file is the scenario's.")
-    where = partial(line_of, text)
-    what = f"Scenario {name}"
+    what, where = f"Scenario {name}", partial(line_of, text)
+    made = {BASE: _made(name, table, what, where)}
+    check_variants(made[BASE], what, where)
+    for number, variant in enumerate(made[BASE].variants):
+        changed = varied(table, number)
+        at = partial(line_of_varied, text, table, number)
+        made[variant.name] = _made(name, changed, f"{what}, variant {variant.name}", at)
+    return made
+
+
+def _made(
+    name: str,
+    table: Mapping[str, Any],
+    what: str,
+    where: Callable[[Sequence[str | int]], int | None],
+) -> Scenario:
     made = checked(Scenario, {**table, "name": name}, what, decoded=decoded, line_of=where)
     check(made, what, where)
     return made

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final
 
 from bench.load.live import SETTINGS
@@ -41,15 +41,23 @@ def settings_of(group: Group, life: Life, group_id: str) -> AnyConfig:
     return replace(made, heartbeat_interval_ms=None)  # as the coordinator wants
 
 
-def life_record(
-    life: Life, member: Member, started_ms: int, ended_ms: int | None, seen_ms: int | None
-) -> LifeRecord:
+@dataclass(slots=True)
+class LifeTimes:
+    """When a life began, ended (None: it lives on) and changed its subscription."""
+
+    started_ms: int
+    ended_ms: int | None = None
+    subscribed_ms: list[int] = field(default_factory=list)
+
+
+def life_record(life: Life, member: Member, times: LifeTimes, seen_ms: int | None) -> LifeRecord:
     """Record a life; ``seen_ms`` is now, or None if its member is not there any more."""
     config = member.config
     return LifeRecord(
         life=life,
-        started_ms=started_ms,
-        ended_ms=ended_ms,
+        started_ms=times.started_ms,
+        ended_ms=times.ended_ms,
+        subscribed_ms=tuple(times.subscribed_ms),
         timeline=MemberTimeline(
             group_id=life.group,
             name=life.name,

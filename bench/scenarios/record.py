@@ -6,6 +6,7 @@ from collections import defaultdict
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
+from bench.scenarios.causes import rebalance_causes
 from failover.drills.verdict import DrillRecord, lost_commits, owned_twice
 from protocol.members import promises
 from protocol.members.history import MemberHistoryKind
@@ -29,12 +30,16 @@ ENDS: Final = frozenset({MemberHistoryKind.LEFT, MemberHistoryKind.FAILED})
 
 @dataclass(frozen=True, slots=True)
 class LifeRecord:
-    """One life: when it started, when the plan ended it (None: it lives on), and its history."""
+    """One life: when it started, when the plan ended it (None: it lives on), and its history.
+
+    ``subscribed_ms``: when it changed its subscription.
+    """
 
     life: Life
     started_ms: int
     ended_ms: int | None
     timeline: MemberTimeline
+    subscribed_ms: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,7 +48,7 @@ class ScenarioRecord:
 
     Costs count from ``changed_ms`` to ``ended_ms``. ``committed`` as in :class:`DrillRecord`.
     ``partitions`` are all that each group's members subscribe to. ``late`` steps were carried out
-    more than :data:`bench.scenarios.crowd.LATE_MS` after they were due. ``stalled_ms`` is the
+    more than :data:`bench.rehearsals.crowd.LATE_MS` after they were due. ``stalled_ms`` is the
     longest stall of the process that runs the members.
     """
 
@@ -67,11 +72,13 @@ class GroupCosts:
     ``unavailable_member_ms``: the time, summed over the members, for which a running member had no
     assignment, as it was joining or in a rebalance. ``unowned_ms``: the longest time for which a
     partition had no owner. ``failed``: members that an error ended, such as FENCED_INSTANCE_ID.
+    ``causes``: the rebalances by cause.
     """
 
     members: int
     generation: int
     rebalances: int
+    causes: Mapping[str, int]
     unavailable_member_ms: int
     moved: int
     unowned_ms: int
@@ -92,6 +99,7 @@ def costs(record: ScenarioRecord, group: str) -> GroupCosts:
         members=sum(each.timeline.seen_ms is not None for each in lives),
         generation=max((each.generation for each in assignments), default=0),
         rebalances=promises.rebalances(assignments, record.changed_ms),
+        causes=rebalance_causes(lives, record.changed_ms),
         unavailable_member_ms=sum(_unavailable_ms(record, each) for each in lives),
         moved=sum(_moves(owned, record.changed_ms) for owned in owners.values()),
         unowned_ms=max(

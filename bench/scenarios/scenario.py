@@ -7,7 +7,7 @@ What Kubernetes names has its spelling (``maxSurge``), and so have Kafka's setti
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import TYPE_CHECKING, Annotated, Final
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 from msgspec import Meta, Struct, field
 
@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from protocol.wire.embedded import TopicPartition
 
 Text = Annotated[str, Meta(min_length=1, max_length=1_000)]
+BASE: Final = "base"
+"""The variant that is the scenario as its file has it."""
 NAME: Final = r"^[a-zA-Z0-9._-]{1,100}$"
 Name = Annotated[str, Meta(pattern=NAME)]
 Partitions = Annotated[int, Meta(ge=1, le=10_000)]
@@ -117,6 +119,15 @@ QUARTER: Final = Amount(25, is_percent=True)
 ONE: Final = Amount(1)
 
 
+class Variant(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The same scenario with other settings of its groups and brokers, to compare."""
+
+    name: Name
+    groups: dict[str, dict[str, Any]] = field(default_factory=dict)
+    """Other settings of some groups, by the group's name."""
+    configs: dict[str, str] = field(default_factory=dict)
+
+
 class Scenario(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Applications, what happens to them, and for how long."""
 
@@ -128,6 +139,7 @@ class Scenario(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     faults: Annotated[tuple[Fault, ...], Meta(max_length=1_000)] = ()
     configs: dict[str, str] = field(default_factory=dict)
     """Configs of the brokers, under Kafka's names."""
+    variants: Annotated[tuple[Variant, ...], Meta(max_length=20)] = ()
     commit_interval_ms: Milliseconds = 5_000
     seed: Annotated[int, Meta(ge=0, le=2**31)] = 0
     """What chance decides (pods that crash, names): the same seed, the same plan."""

@@ -13,6 +13,7 @@ from bench.scenarios.faults import CutCoordinator, FreezeCoordinator, KillCoordi
 from bench.scenarios.members import (
     HEARTBEAT_INTERVAL_MS,
     SESSION_TIMEOUT_MS,
+    LifeTimes,
     has_unowned,
     life_record,
     settings_of,
@@ -111,8 +112,7 @@ class _Play:
         self._clients = self._cluster.clients
         self._clients.partitions_of.update(scenario.partitions_of())
         self._lives: dict[Life, SimulatedMember] = {}
-        self._started: dict[Life, int] = {}
-        self._ended: dict[Life, int] = {}
+        self._times: dict[Life, LifeTimes] = {}
 
     def run(self) -> ScenarioRecord:
         world, scenario = self._world, self._scenario
@@ -146,15 +146,15 @@ class _Play:
     def start(self, life: Life, _action: Start) -> None:
         group = self._groups[life.group]
         spec = MemberSpec(settings_of(group, life, self._ids[life.group]))
-        self._started[life] = self._world.client_now
+        self._times[life] = LifeTimes(self._world.client_now)
         self._lives[life] = self._clients.another(spec, str(life))
 
     def leave(self, life: Life, action: Leave) -> None:
-        self._ended[life] = self._world.client_now
+        self._times[life].ended_ms = self._world.client_now
         self._lives[life].leave(action.reason)
 
     def kill(self, life: Life, _action: Vanish) -> None:
-        self._ended[life] = self._world.client_now
+        self._times[life].ended_ms = self._world.client_now
         self._lives[life].vanish()
 
     def freeze(self, life: Life, _action: Freeze) -> None:
@@ -164,6 +164,7 @@ class _Play:
         self._lives[life].thaw()
 
     def subscribe(self, life: Life, action: Subscribe) -> None:
+        self._times[life].subscribed_ms.append(self._world.client_now)
         self._lives[life].subscribe(action.topics)
 
     # --- faults
@@ -225,10 +226,10 @@ class _Play:
         return has_unowned(self._scenario, present)
 
     def _record(self, life: Life) -> LifeRecord:
-        driver, ended_ms = self._lives[life], self._ended.get(life)
-        is_here = ended_ms is None and not driver.is_gone
+        driver, times = self._lives[life], self._times[life]
+        is_here = times.ended_ms is None and not driver.is_gone
         seen_ms = self._world.client_now if is_here else None
-        return life_record(life, driver.member, self._started[life], ended_ms, seen_ms)
+        return life_record(life, driver.member, times, seen_ms)
 
     def _committed(self) -> dict[tuple[str, str, int], int]:
         self._clients.commits = False

@@ -1,12 +1,13 @@
-"""The verdict on a run of a scenario: a table for people, a document for tools."""
+"""The verdict on a run of a scenario: rows of a table for people, a document for tools."""
 
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, Final
 
+from bench.scenarios.measures import MEASURES
 from bench.scenarios.record import CHECKS, GroupCosts, costs
-from failover.columns import aligned
+from bench.scenarios.scenario import BASE
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -36,6 +37,9 @@ class ScenarioVerdict:
     groups: tuple[GroupVerdict, ...]
     found: Mapping[str, Sequence[str]]
     late: int = 0
+    variant: str = BASE
+    notes: tuple[str, ...] = ()
+    """What of the scenario was left out, and why."""
 
     @property
     def is_clean(self) -> bool:
@@ -47,8 +51,10 @@ class ScenarioVerdict:
         return {
             "scenario": self.scenario,
             "run": self.how,
+            "variant": self.variant,
             "clean": self.is_clean,
             "late_steps": self.late,
+            "notes": list(self.notes),
             "groups": {
                 each.group.name: {**asdict(each.costs), "exceeded": list(each.exceeded)}
                 for each in self.groups
@@ -56,14 +62,18 @@ class ScenarioVerdict:
             "violations": {name: list(sentences) for name, sentences in self.found.items()},
         }
 
-    def text(self) -> str:
-        """Return the table."""
-        rows = [["group", "members", "protocol", *COLUMNS]]
+    def rows(self) -> list[list[str]]:
+        """Return the row of each group in a table."""
+        rows = []
         for each in self.groups:
             kind = f"{each.group.protocol}, {'static' if each.group.static else 'dynamic'}"
             values = [show(each.costs) for show in COLUMNS.values()]
             rows.append([each.group.name, str(each.costs.members), kind, *values])
-        lines = [aligned(rows, right={1, *range(3, 3 + len(COLUMNS))})]
+        return rows
+
+    def remarks(self, complaints_max: int) -> list[str]:
+        """Return what a table does not say: a sentence each; at most so many of each check."""
+        lines = list(self.notes)
         if self.late:
             lines.append(
                 f"{self.late} steps of the plan were late: this machine is too slow for it."
@@ -72,14 +82,14 @@ class ScenarioVerdict:
             lines += [f"{each.group.name}: {sentence}" for sentence in each.exceeded]
         for name, sentences in self.found.items():
             lines.append(f"{name}: {len(sentences)}")
-            lines += [f"  {sentence}" for sentence in sentences[:COMPLAINTS_MAX]]
-        lines.append("clean" if self.is_clean else "NOT CLEAN")
-        return "\n".join(lines)
+            lines += [f"  {sentence}" for sentence in sentences[:complaints_max]]
+        return lines
 
 
 COLUMNS: Final[Mapping[str, Callable[[GroupCosts], str]]] = {
     "generation": lambda each: str(each.generation),
     "rebalances": lambda each: str(each.rebalances),
+    "by cause": lambda each: ", ".join(f"{n} {cause}" for cause, n in each.causes.items()) or "-",
     "unavailable member-s": lambda each: f"{each.unavailable_member_ms / 1000:.1f}",
     "partitions moved": lambda each: str(each.moved),
     "longest unowned s": lambda each: f"{each.unowned_ms / 1000:.1f}",
@@ -88,8 +98,14 @@ COLUMNS: Final[Mapping[str, Callable[[GroupCosts], str]]] = {
 """The columns of the table after those that say which group it is."""
 
 
-def judge(scenario: Scenario, record: ScenarioRecord, how: str) -> ScenarioVerdict:
-    """Judge a run; ``how`` is ``real`` or ``simulated``."""
+def judge(
+    scenario: Scenario,
+    record: ScenarioRecord,
+    how: str,
+    variant: str = BASE,
+    notes: tuple[str, ...] = (),
+) -> ScenarioVerdict:
+    """Judge a run; ``how`` is where it ran: ``real``, ``simulated``, ``kafka`` or addresses."""
     found = {name: check(record) for name, check in CHECKS.items()}
     return ScenarioVerdict(
         scenario=scenario.name,
@@ -97,25 +113,22 @@ def judge(scenario: Scenario, record: ScenarioRecord, how: str) -> ScenarioVerdi
         groups=tuple(_judged(group, costs(record, group.name)) for group in scenario.groups),
         found={name: sentences for name, sentences in found.items() if sentences},
         late=record.late,
+        variant=variant,
+        notes=notes,
     )
 
 
-LIMITS: Final[Mapping[str, tuple[str, Callable[[GroupCosts], float]]]] = {
-    "rebalances_max": ("rebalances", lambda each: each.rebalances),
-    "unavailable_member_seconds_max": (
-        "unavailable member-seconds", lambda each: each.unavailable_member_ms / 1000,
-    ),
-    "unowned_seconds_max": (
-        "seconds without an owner of a partition", lambda each: each.unowned_ms / 1000,
-    ),
-}  # fmt: skip
+LIMITS: Final = {
+    f"{name}_max": MEASURES[name]
+    for name in ("rebalances", "unavailable_member_seconds", "unowned_seconds")
+}
 """What each setting of ``expect`` limits."""
 
 
 def _judged(group: Group, paid: GroupCosts) -> GroupVerdict:
     exceeded = []
-    for name, (words, value) in LIMITS.items():
-        limit = getattr(group.expect, name)
-        if limit is not None and value(paid) > limit:
-            exceeded.append(f"{value(paid):g} {words}, and at most {limit:g} were expected.")
+    for name, measure in LIMITS.items():
+        limit, value = getattr(group.expect, name), measure.value(paid)
+        if limit is not None and value > limit:
+            exceeded.append(f"{value:g} {measure.words}, and at most {limit:g} were expected.")
     return GroupVerdict(group=group, costs=paid, exceeded=tuple(exceeded))

@@ -28,27 +28,35 @@ def remove(
     bootstrap: Sequence[tuple[str, int]],
     instance_ids: Mapping[str, Collection[str]],
     topics: Collection[str],
+    empty_s: float = EMPTY_S,
 ) -> list[str]:
     """Delete groups and topics; return the names of those that are still there.
 
-    ``instance_ids`` are the static members of each group, which never leave on their own.
+    ``instance_ids`` are the static members of each group, which never leave on their own; the
+    others have ``empty_s`` to be gone.
     """
     with AdminClient(bootstrap) as client:
-        left = [each for each in instance_ids if not _is_deleted(client, each, instance_ids[each])]
+        left = [
+            each
+            for each, static in instance_ids.items()
+            if not _is_deleted(client, each, static, empty_s)
+        ]
         wanted = tuple(DeleteTopicState(name=name, topic_id=None) for name in topics)
         answer = client.ask(DeleteTopicsRequest(topics=wanted, timeout=TIMEOUT))
         left += [str(row.name) for row in answer.responses if row.error_code not in DELETED]
     return list(dict.fromkeys(left))
 
 
-def _is_deleted(client: AdminClient, group_id: str, instance_ids: Collection[str]) -> bool:
+def _is_deleted(
+    client: AdminClient, group_id: str, instance_ids: Collection[str], empty_s: float
+) -> bool:
     static = [MemberIdentity(member_id="", group_instance_id=each) for each in instance_ids]
     if static:
         with suppress(ClientError):
             admin.remove_members(client, group_id, static)
     code = poll(
         lambda: admin.delete_group(client, group_id),
-        EMPTY_S,
+        empty_s,
         is_done=lambda code: code != ErrorCode.non_empty_group,
         every_s=POLL_S,
     )

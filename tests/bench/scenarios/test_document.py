@@ -9,11 +9,14 @@ import pytest
 from msgspec import NODEFAULT, Struct, UnsetType
 from msgspec.structs import fields
 
+from bench.rehearse import _parser
 from bench.scenarios.behaviours import Behaviour
+from bench.scenarios.causes import Cause
 from bench.scenarios.faults import Fault
-from bench.scenarios.files import parse
+from bench.scenarios.files import parse, parse_variants
+from bench.scenarios.measures import MEASURES
 from bench.scenarios.members import HEARTBEAT_INTERVAL_MS, SESSION_TIMEOUT_MS
-from bench.scenarios.scenario import Group, GroupLimits, Scenario, ScenarioTopic
+from bench.scenarios.scenario import Group, GroupLimits, Scenario, ScenarioTopic, Variant
 from bench.scenarios.values import Duration
 from bench.scenarios.verdict import COLUMNS
 
@@ -66,11 +69,14 @@ def settings_of(kind: type[Struct]) -> list[list[str]]:
         ("### A topic", ScenarioTopic),
         ("### A group", Group),
         ("### What a group may cost", GroupLimits),
+        ("### Variants", Variant),
     ],
 )
 def test_a_table_has_every_setting_and_its_default(title: str, kind: type[Struct]) -> None:
     told = sorted(row[:2] for row in section(title))
-    assert told == sorted(row for row in settings_of(kind) if row[0] != "`name`" or kind is Group)
+    assert told == sorted(
+        row for row in settings_of(kind) if row[0] != "`name`" or kind in (Group, Variant)
+    )
 
 
 @pytest.mark.parametrize(
@@ -91,8 +97,21 @@ def test_a_table_has_everything_that_can_happen(title: str, kinds: tuple[type[St
 
 
 def test_the_example_is_a_scenario() -> None:
-    (text,) = re.findall(r"^```toml\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
+    text, variants = re.findall(r"^```toml\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
     assert parse("example", text).groups[0].replicas == 12
+    assert list(parse_variants("example", text + variants)) == ["base", "static", "patient"]
+
+
+def test_the_causes_and_measures_are_explained() -> None:
+    assert [row[0] for row in section("### Causes")] == list(Cause)
+    measures = PAGE.split("Measures are ", 1)[1].split(".", 1)[0]
+    assert re.findall(r"`(\w+)`", measures) == list(MEASURES)
+
+
+def test_the_options_are_explained() -> None:
+    told = {row[0].strip("`").split()[0] for row in section("## In continuous integration")}
+    told |= {"--simulate", "--bootstrap", "--kafka", "--list", "--help"}
+    assert told == {each for each in _parser()._option_string_actions if each.startswith("--")}
 
 
 def test_the_columns_of_the_verdict_are_explained() -> None:

@@ -109,6 +109,30 @@ def group_with(*lines: str) -> str:
             "line 12: configs: b is 1: expected text, got a whole number. Scenario s, line 13:"
             " configs: c is 1",
         ),
+        (
+            GOOD + '[[variants]]\nname = "base"',
+            "line 11: the scenario itself is base: name the variant otherwise.",
+        ),
+        (
+            GOOD + '[[variants]]\nname = "v"\n[[variants]]\nname = "v"',
+            "line 13: there are two variants v.",
+        ),
+        (
+            GOOD + '[[variants]]\nname = "v"\ngroups.b.static = true',
+            "line 12: variant v: there is no group b.",
+        ),
+        (
+            GOOD + '[[variants]]\nname = "v"\ngroups.a.name = "b"',
+            "line 12: variant v: a group keeps its name.",
+        ),
+        (
+            GOOD + '[[variants]]\nname = "v"\ngroups.a.replicas = 0',
+            "Scenario s, variant v, line 12: group 1: replicas is 0: expected a whole number",
+        ),
+        (
+            GOOD + '[[variants]]\nname = "v"\nconfigs = { "no.such" = "1" }',
+            "Scenario s, variant v, line 12: configs: ",
+        ),
         (group_with('[configs]\n"no.such" = "1"'), "line 11: configs: "),
         (
             group_with('[configs]\n"group.initial.rebalance.delay.ms" = "x"'),

@@ -2,6 +2,7 @@
 
 import pytest
 
+from bench.rehearsals.comparison import Comparison
 from bench.scenarios.files import parse
 from bench.scenarios.plan import Life
 from bench.scenarios.record import CHECKS, LifeRecord, ScenarioRecord, costs
@@ -107,6 +108,10 @@ def scenario(expect=""):
     )
 
 
+def text_of(verdict):
+    return Comparison([verdict]).text()
+
+
 def test_every_setting_of_expect_limits_something():
     assert tuple(LIMITS) == GroupLimits.__struct_fields__
 
@@ -122,18 +127,18 @@ def test_every_setting_of_expect_limits_something():
 def test_a_verdict_says_which_limit_is_exceeded(expect, sentence):
     verdict = judge(scenario(expect), HANDED_OVER, "simulated")
     assert not verdict.is_clean
-    assert f"a: {sentence}" in verdict.text()
-    assert verdict.text().endswith("NOT CLEAN")
+    assert f"a: {sentence}" in text_of(verdict)
+    assert text_of(verdict).endswith("NOT CLEAN")
     assert verdict.document()["groups"]["a"]["exceeded"]
 
 
 def test_a_verdict_is_clean_within_the_limits_and_not_when_a_rule_is_broken():
     verdict = judge(scenario("rebalances_max = 1"), HANDED_OVER, "simulated")
     assert verdict.is_clean
-    assert verdict.text().endswith("\nclean")
+    assert text_of(verdict).endswith("\nclean")
     broken = judge(scenario(), PLANTED["lost commits"], "simulated")
     assert not broken.is_clean
-    assert "lost commits: 1\n  t-0 of a: 7 was acknowledged, 6 is there" in broken.text()
+    assert "lost commits: 1\n  t-0 of a: 7 was acknowledged, 6 is there" in text_of(broken)
     assert broken.document()["violations"] == {
         "lost commits": ["t-0 of a: 7 was acknowledged, 6 is there"]
     }

@@ -6,6 +6,7 @@ import pytest
 
 from bench.rehearse import main
 from bench.scenarios.files import names
+from bench.servers.processes import free_port
 
 SMALL = """
 about = "three members"
@@ -15,6 +16,13 @@ topics.t.partitions = 3
 name = "a"
 topics = ["t"]
 behaviours = [{ do = "scale", at = "5s", replicas = 2 }]
+"""
+
+
+VARIANTS = """
+[[variants]]
+name = "pods"
+groups.a = { static = true, workload = "StatefulSet", behaviours = [] }
 """
 
 
@@ -62,5 +70,69 @@ def test_bad_input_is_one_sentence(file, capsys):
 
 
 def test_a_document_that_cannot_be_written_is_told(file, capsys):
-    assert main(["--simulate", str(file), "--json", "/proc/none/verdict.json"]) == 1
+    assert main(["--simulate", str(file), "--json", "/proc/verdict.json"]) == 1
     assert "The rehearsal could not be completed: " in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (["--json", "/proc/none/verdict.json"], "cannot be written: there is no such directory."),
+        (["--markdown", "/proc/none/a.md"], "cannot be written: there is no such directory."),
+        (["--variant", "none"], "There is no variant 'none': use base."),
+        (["--fail-on", "b:rebalances>1"], "--fail-on b:rebalances>1: there is no such group."),
+    ],
+)
+def test_an_option_that_does_not_fit_is_told_before_the_run(file, capsys, words, sentence):
+    assert main(["--simulate", str(file), *words]) == 2
+    told = capsys.readouterr()
+    assert told.err.endswith(f"{sentence}\n")
+    assert told.out == ""
+
+
+def test_a_cluster_that_does_not_answer_is_bad_input(file, capsys):
+    at = f"127.0.0.1:{free_port()}"
+    for words, sentence in ((at, f"{at} cannot be reached"), ("x", "'x' is not a bootstrap")):
+        assert main([str(file), "--bootstrap", words]) == 2
+        assert f"rollcall: {sentence}" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("condition", ["rebalances", "rebalances>", "rebalance>1", "rebalances>x"])
+def test_a_condition_that_makes_no_sense_is_told(file, capsys, condition):
+    with pytest.raises(SystemExit) as ended:
+        main(["--simulate", str(file), "--fail-on", condition])
+    assert ended.value.code == 2
+    assert "--fail-on" in capsys.readouterr().err
+
+
+def test_a_condition_to_fail_on_decides_the_exit_code(file, tmp_path, capsys):
+    out = tmp_path / "v.json"
+    words = ["--simulate", str(file), "--json", str(out)]
+    assert main([*words, "--fail-on", "rebalances>1", "--fail-on", "a: failed_members >= 1"]) == 0
+    assert main([*words, "--fail-on", "rebalances>=1"]) == 1
+    sentence = "simulated, base, a: 1 rebalances: fails on rebalances>=1."
+    assert f"{sentence}\nNOT CLEAN" in capsys.readouterr().out
+    document = json.loads(out.read_text())
+    assert (document["clean"], document["fail_on"]) == (False, [sentence])
+
+
+def test_variants_are_compared(file, tmp_path, capsys):
+    file.write_text(SMALL + VARIANTS)
+    out, page = tmp_path / "v.json", tmp_path / "v.md"
+    assert main(["--simulate", str(file), "--json", str(out), "--markdown", str(page)]) == 0
+    best = (
+        "simulated: pods costs least: 0.0 unavailable member-seconds, 0 rebalances, 0 partitions"
+        " moved"
+    )
+    assert best in capsys.readouterr().out
+    document = json.loads(out.read_text())
+    assert [each["variant"] for each in document["runs"]] == ["base", "pods"]
+    assert [each["groups"]["a"]["rebalances"] for each in document["runs"]] == [1, 0]
+    assert document["best"][0].startswith(best)
+    lines = page.read_text().splitlines()
+    assert lines[0] == "### Rehearsal of small: clean"
+    assert lines[2].startswith("| run | variant | group | members | protocol | generation |")
+    assert lines[5].startswith("| simulated | pods | a | 3 | classic, static | ")
+    assert lines[-1].startswith(f"- {best}")
+    assert main(["--simulate", str(file), "--variant", "pods"]) == 0
+    assert "classic, dynamic" not in capsys.readouterr().out

@@ -20,7 +20,7 @@ from msgspec.structs import replace
 from actors.waiting import poll_async
 from bench.client.loop_lag import LoopLag
 from bench.load.driver import FAREWELL_SECONDS, CoordinatorLookups, MemberDriver, now_ms
-from bench.scenarios.members import life_record, settings_of
+from bench.scenarios.members import LifeTimes, life_record, settings_of
 from bench.scenarios.plan import CLOSED, Freeze, Leave, Life, Start, Subscribe, Thaw, Vanish
 from protocol.members.kinds import TopicMetadata, member_of
 
@@ -28,10 +28,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Mapping
     from uuid import UUID
 
+    from bench.rehearsals.stages import Stage
     from bench.scenarios.plan import ScenarioPlan
     from bench.scenarios.record import LifeRecord
     from bench.scenarios.scenario import Scenario
-    from bench.scenarios.stages import Stage
     from protocol.wire.embedded import TopicPartition
 
 T = TypeVar("T")
@@ -69,8 +69,7 @@ class PlannedCrowd:
         self._loop = uvloop.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, name="crowd", daemon=True)
         self._drivers: dict[Life, MemberDriver] = {}
-        self._started: dict[Life, int] = {}
-        self._ended: dict[Life, int] = {}
+        self._times: dict[Life, LifeTimes] = {}
         self._lookups: CoordinatorLookups | None = None
         self._lag: LoopLag | None = None
         self._began_s = 0.0
@@ -161,17 +160,17 @@ class PlannedCrowd:
         member = member_of(config, random.Random(self._rng.random()), self._topics)
         driver = MemberDriver(member, self._lookups, self._scenario.commit_interval_ms)
         self._drivers[life] = driver
-        self._started[life] = now_ms()
+        self._times[life] = LifeTimes(now_ms())
         driver.step()
 
     def leave(self, life: Life, action: Leave) -> None:
         """Close a member."""
-        self._ended[life] = now_ms()
+        self._times[life].ended_ms = now_ms()
         self._drivers[life].leave(action.reason)
 
     def vanish(self, life: Life, _action: Vanish) -> None:
         """End a member without a word."""
-        self._ended[life] = now_ms()
+        self._times[life].ended_ms = now_ms()
         self._drivers[life].end()
 
     def freeze(self, life: Life, _action: Freeze) -> None:
@@ -184,21 +183,17 @@ class PlannedCrowd:
 
     def subscribe(self, life: Life, action: Subscribe) -> None:
         """Change a member's subscription."""
+        self._times[life].subscribed_ms.append(now_ms())
         self._drivers[life].subscribe(self._names.all(action.topics))
 
     # --- its members
 
     def _is_here(self, life: Life) -> bool:
-        return life not in self._ended and not self._drivers[life].member.is_done
+        return self._times[life].ended_ms is None and not self._drivers[life].member.is_done
 
     def _record(self, life: Life, at_ms: int) -> LifeRecord:
-        return life_record(
-            life,
-            self._drivers[life].member,
-            self._started[life],
-            self._ended.get(life),
-            at_ms if self._is_here(life) else None,
-        )
+        seen_ms = at_ms if self._is_here(life) else None
+        return life_record(life, self._drivers[life].member, self._times[life], seen_ms)
 
     async def _end(self) -> None:
         self._next = len(self._steps)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from bench.client.cluster_client import ClusterClient
 from bench.load.driver import now_ms
-from bench.scenarios.crowd import PlannedCrowd
+from bench.rehearsals.crowd import PlannedCrowd
 from bench.scenarios.members import has_unowned
 from bench.scenarios.record import ScenarioRecord
 from bench.scenarios.scenario import Protocol
@@ -19,9 +19,9 @@ from protocol.wire.errors import KafkaError
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from bench.rehearsals.stages import Stage
     from bench.scenarios.plan import ScenarioPlan
     from bench.scenarios.scenario import Scenario
-    from bench.scenarios.stages import Stage
 
 START_MS: Final = 500
 """From the first step of the plan's preparation to its beginning."""
@@ -86,9 +86,10 @@ class _Play:
     def _follow(self, crowd: PlannedCrowd) -> None:
         """Inflict the faults and tell what happens, until the end of the scenario."""
         duration = self._scenario.duration
+        faults = [each for each in self._scenario.faults if type(each) not in self._stage.cannot]
         later: list[tuple[int, Callable[..., None], tuple[Any, ...]]] = []
         later += [(due_ms, self._say, (due_ms, text)) for due_ms, text in self._plan.marks]
-        later += [(fault.at, self._fault, (fault,)) for fault in self._scenario.faults]
+        later += [(fault.at, self._fault, (fault,)) for fault in faults]
         later += [
             (at, self._progress, (at, crowd)) for at in range(PROGRESS_MS, duration, PROGRESS_MS)
         ]
@@ -115,9 +116,6 @@ class _Play:
 
     def _fault(self, fault: Any) -> None:
         word = type(fault).__struct_config__.tag
-        if why := self._stage.cannot.get(type(fault)):
-            self._say(fault.at, f"{word}: left out, as {why}")
-            return
         group = fault.group or self._scenario.groups[0].name
         try:
             at = self._client.coordinator(self._stage.names.of(group))

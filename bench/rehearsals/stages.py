@@ -45,6 +45,19 @@ class Stage(Protocol):
         """Begin a fault of the node with this place in ``bootstrap``."""
 
 
+def notes_on(stage: Stage, scenario: Scenario) -> list[str]:
+    """Return what of a scenario a stage leaves out, in a sentence each."""
+    kinds = dict.fromkeys(type(fault) for fault in scenario.faults)
+    left_out = [
+        f"{kind.__struct_config__.tag} is left out: {stage.cannot[kind]}."
+        for kind in kinds
+        if kind in stage.cannot
+    ]
+    if stage.leaves and scenario.configs:
+        left_out.append("The scenario's configs are left out: the cluster keeps its own.")
+    return left_out
+
+
 class OwnStage:
     """A cluster of ours that was started for the scenario; Ray restarts what is killed."""
 

@@ -1,0 +1,126 @@
+"""The runs of a rehearsal side by side: one table, who costs least, and what makes it fail."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import groupby
+from typing import TYPE_CHECKING, Any
+
+from bench.scenarios.verdict import COLUMNS, COMPLAINTS_MAX
+from failover.columns import aligned
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from bench.scenarios.measures import FailOn
+    from bench.scenarios.verdict import ScenarioVerdict
+
+Rank = tuple[bool, int, int, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """The verdicts of all runs, and the conditions on which the rehearsal fails."""
+
+    verdicts: Sequence[ScenarioVerdict]
+    fail_on: Sequence[FailOn] = ()
+
+    @property
+    def is_clean(self) -> bool:
+        """Whether every run is clean and no condition to fail on holds."""
+        return all(each.is_clean for each in self.verdicts) and not self.failures()
+
+    def failures(self) -> list[str]:
+        """Return a sentence for each condition to fail on that holds."""
+        return [
+            f"{_name(verdict)}, {each.group.name}: {sentence}"
+            for verdict in self.verdicts
+            for each in verdict.groups
+            for condition in self.fail_on
+            if (sentence := condition.met(each.group.name, each.costs))
+        ]
+
+    def best(self) -> list[str]:
+        """Return for each place with several variants which of them costs least, and why."""
+        found = []
+        for how, several in groupby(self.verdicts, key=lambda each: each.how):
+            ranked = sorted(several, key=_rank)
+            if len(ranked) > 1:
+                best, *others = ranked
+                words = "; ".join(f"{each.variant}: {_costs(each)}" for each in others)
+                found.append(f"{how}: {best.variant} costs least: {_costs(best)} ({words}).")
+        return found
+
+    def document(self) -> dict[str, Any]:
+        """Return the comparison for JSON; of one run, its verdict."""
+        documents = [each.document() for each in self.verdicts]
+        told = {"clean": self.is_clean, "fail_on": self.failures()}
+        if len(documents) == 1:
+            return {**documents[0], **told}
+        scenario = self.verdicts[0].scenario
+        return {"scenario": scenario, **told, "best": self.best(), "runs": documents}
+
+    def text(self) -> str:
+        """Return the comparison for a terminal."""
+        rows = self._rows()
+        first = len(rows[0]) - len(COLUMNS)
+        lines = [aligned(rows, right={first - 2, *range(first, len(rows[0]))})]
+        lines += self._remarks()
+        lines.append("clean" if self.is_clean else "NOT CLEAN")
+        return "\n".join(lines)
+
+    def markdown(self) -> str:
+        """Return the comparison as Markdown, for a pull request."""
+        first = self.verdicts[0]
+        word = "clean" if self.is_clean else "**NOT CLEAN**"
+        head, *rows = self._rows()
+        lines = [f"### Rehearsal of {first.scenario}: {word}", "", _markdown_row(head)]
+        lines.append(_markdown_row(["---"] * len(head)))
+        lines += map(_markdown_row, rows)
+        if remarks := self._remarks():
+            lines += ["", *(f"- {remark.strip()}" for remark in remarks)]
+        return "\n".join(lines) + "\n"
+
+    def _rows(self) -> list[list[str]]:
+        """Return the table: what all runs have in common is left out."""
+        several = len(self.verdicts) > 1
+        rows = [[*(("run", "variant") if several else ()), *HEAD, *COLUMNS]]
+        for verdict in self.verdicts:
+            which = [verdict.how, verdict.variant] if several else []
+            rows += [[*which, *row] for row in verdict.rows()]
+        return rows
+
+    def _remarks(self) -> list[str]:
+        several = len(self.verdicts) > 1
+        lines = []
+        for verdict in self.verdicts:
+            at = f"{_name(verdict)}: " if several else ""
+            lines += [f"{at}{sentence}" for sentence in verdict.remarks(COMPLAINTS_MAX)]
+        return [*lines, *self.failures(), *self.best()]
+
+
+HEAD = ("group", "members", "protocol")
+
+
+def _name(verdict: ScenarioVerdict) -> str:
+    return f"{verdict.how}, {verdict.variant}"
+
+
+def _rank(verdict: ScenarioVerdict) -> Rank:
+    paid = [each.costs for each in verdict.groups]
+    return (
+        not verdict.is_clean,
+        sum(each.unavailable_member_ms for each in paid),
+        sum(each.rebalances for each in paid),
+        sum(each.moved for each in paid),
+    )
+
+
+def _costs(verdict: ScenarioVerdict) -> str:
+    is_broken, unavailable_ms, rebalances, moved = _rank(verdict)
+    words = f"{unavailable_ms / 1000:.1f} unavailable member-seconds, {rebalances} rebalances"
+    return f"{'not clean, ' if is_broken else ''}{words}, {moved} partitions moved"
+
+
+def _markdown_row(cells: Sequence[str]) -> str:
+    return f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in cells)} |"

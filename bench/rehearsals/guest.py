@@ -1,0 +1,118 @@
+"""A cluster that runs already as the stage of a scenario: nothing is killed, nothing is left."""
+
+from __future__ import annotations
+
+import os
+import sys
+from contextlib import contextmanager
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Final
+
+from actors.cli.client import AdminClient, ClientError, parse_bootstrap, shown
+from actors.errors import BadInputError, CommandError
+from bench.load.driver import now_ms
+from bench.scenarios.faults import CutCoordinator, FreezeCoordinator, KillCoordinator
+from bench.scenarios.members import Names
+from bench.scenarios.scenario import Protocol
+from bench.servers import cleanup
+from protocol.client.versions import agreed
+from protocol.wire.apis import API, api_of
+from protocol.wire.messages import (
+    ApiVersionsRequest,
+    ConsumerGroupHeartbeatRequest,
+    JoinGroupRequest,
+    ShareGroupHeartbeatRequest,
+)
+from protocol.wire.streams_messages import StreamsGroupHeartbeatRequest
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from bench.rehearsals.stages import Address, Undo
+    from bench.scenarios.plan import ScenarioPlan
+    from bench.scenarios.scenario import Scenario
+
+GONE_S: Final = 60.0
+"""How long the sessions of members that ended without a word may last after the run."""
+SPARED: Final = "nothing is killed in a cluster that ran before"
+NEEDED: Final[Mapping[Protocol, int]] = MappingProxyType(
+    {
+        Protocol.CLASSIC: api_of(JoinGroupRequest).key,
+        Protocol.CONSUMER: api_of(ConsumerGroupHeartbeatRequest).key,
+        Protocol.SHARE: api_of(ShareGroupHeartbeatRequest).key,
+        Protocol.STREAMS: api_of(StreamsGroupHeartbeatRequest).key,
+    }
+)
+"""The API that members of each protocol join by."""
+
+
+class GuestStage:
+    """A cluster of somebody else's, ours or Kafka."""
+
+    leaves = True
+    cannot: Mapping[type, str] = MappingProxyType(
+        dict.fromkeys((KillCoordinator, FreezeCoordinator, CutCoordinator), SPARED)
+    )
+
+    def __init__(
+        self, bootstrap: tuple[Address, ...], versions: Mapping[int, int], prefix: str
+    ) -> None:
+        self.how = ",".join(map(shown, bootstrap))
+        self.bootstrap = bootstrap
+        self.versions = versions
+        self.names = Names(prefix)
+
+    def inflict(self, fault: Any, node: int) -> Undo | None:
+        """Inflict nothing."""
+        raise AssertionError(fault, node)
+
+
+def reached(bootstrap: str, scenario: Scenario) -> tuple[tuple[Address, ...], dict[int, int]]:
+    """Return a cluster's brokers and the versions to ask them in; raises BadInputError."""
+    try:
+        addresses = parse_bootstrap(bootstrap)
+        with AdminClient(addresses) as client:
+            versions = agreed(client.ask(_WHO).api_keys)
+            brokers = tuple(client.brokers().values())
+    except (ValueError, ClientError) as error:
+        raise BadInputError(f"{error}.") from None
+    for group in scenario.groups:
+        key = NEEDED[group.protocol]
+        if key not in versions:
+            raise BadInputError(
+                f"{bootstrap} does not serve {API[key].name}, by which the {group.protocol} members"
+                f" of {group.name} join."
+            )
+    return brokers, versions
+
+
+_WHO: Final = ApiVersionsRequest(client_software_name="rollcall", client_software_version="0")
+
+
+@contextmanager
+def guest_stage(bootstrap: str, scenario: Scenario, plan: ScenarioPlan) -> Iterator[GuestStage]:
+    """Use a cluster that runs; at the end delete the scenario's groups and topics from it."""
+    brokers, versions = reached(bootstrap, scenario)
+    stage = GuestStage(brokers, versions, f"rehearsal-{os.getpid()}-{now_ms() % 1_000_000}-")
+    try:
+        yield stage
+    finally:
+        _clean_up(stage, scenario, plan)
+
+
+def _clean_up(stage: GuestStage, scenario: Scenario, plan: ScenarioPlan) -> None:
+    static: dict[str, list[str]] = {stage.names.of(group.name): [] for group in scenario.groups}
+    is_static = {group.name for group in scenario.groups if group.static}
+    for name, pod in dict.fromkeys((step.life.group, step.life.name) for step in plan.steps):
+        if name in is_static:
+            static[stage.names.of(name)].append(pod)
+    try:
+        left = cleanup.remove(
+            stage.bootstrap, static, stage.names.all(scenario.topics), empty_s=GONE_S
+        )
+    except CommandError as error:
+        said = f"The rehearsal's groups and topics could not be deleted: {error}"
+    else:
+        said = f"Not deleted after the rehearsal: {', '.join(left)}." if left else ""
+    if said:
+        print(f"rollcall: {said}", file=sys.stderr)

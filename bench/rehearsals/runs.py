@@ -1,0 +1,110 @@
+"""Carry out the runs of a rehearsal, one after the other: each variant at each place."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from enum import Enum, auto
+from typing import TYPE_CHECKING
+
+from actors.coordinator import gc_tuning
+from bench.rehearsals import real
+from bench.rehearsals.guest import guest_stage
+from bench.rehearsals.stages import kafka_stage, notes_on, own_stage
+from bench.scenarios import simulated
+from bench.scenarios.verdict import ScenarioVerdict, judge
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+    from contextlib import AbstractContextManager
+
+    from bench.rehearsals.stages import Stage
+    from bench.scenarios.plan import ScenarioPlan
+    from bench.scenarios.record import ScenarioRecord
+    from bench.scenarios.scenario import Scenario
+
+
+class Place(Enum):
+    """Where a scenario runs."""
+
+    SIMULATED = auto()
+    OWN = auto()
+    KAFKA = auto()
+    GUEST = auto()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Planned:
+    """One variant of a scenario and its plan."""
+
+    variant: str
+    scenario: Scenario
+    plan: ScenarioPlan
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Run:
+    """One run: what was planned, what it recorded, and the verdict."""
+
+    planned: Planned
+    record: ScenarioRecord
+    verdict: ScenarioVerdict
+
+
+def run_all(
+    variants: Sequence[Planned],
+    places: Sequence[Place],
+    bootstrap: str,
+    say: Callable[[str], None],
+) -> list[Run]:
+    """Run every variant at every place; ``bootstrap`` is that of the cluster that ran before.
+
+    Raises DrillError, StartError, CommandError, KafkaError and OSError.
+    """
+    runs = []
+    for place in places:
+        for planned in variants:
+            if len(variants) * len(places) > 1:
+                say(f"--- {WORDS[place]}, {planned.variant}")
+            runs.append(_run(planned, place, bootstrap, say))
+    return runs
+
+
+WORDS = {
+    Place.SIMULATED: "simulated",
+    Place.OWN: "a cluster of ours",
+    Place.KAFKA: "Apache Kafka",
+    Place.GUEST: "the running cluster",
+}
+
+
+def _run(planned: Planned, place: Place, bootstrap: str, say: Callable[[str], None]) -> Run:
+    scenario, plan = planned.scenario, planned.plan
+
+    def tell(at_ms: int, text: str) -> None:
+        say(f"{at_ms / 1000:8.1f} s  {text}")
+
+    notes: Iterable[str] = ()
+    if place is Place.SIMULATED:
+        how, began_s = "simulated", time.monotonic()
+        record = simulated.run(scenario, plan, tell)
+        took_s = time.monotonic() - began_s
+        say(f"{scenario.duration / 1000:g} s of virtual time took {took_s:.1f} s")
+    else:
+        with _stage(planned, place, bootstrap, say) as stage:
+            notes = notes_on(stage, scenario)
+            for note in notes:
+                say(note)
+            gc_tuning.freeze_heap()  # this process is the members: it must not block itself
+            how, record = stage.how, real.run(scenario, plan, stage, tell)
+    verdict = judge(scenario, record, how, planned.variant, tuple(notes))
+    return Run(planned=planned, record=record, verdict=verdict)
+
+
+def _stage(
+    planned: Planned, place: Place, bootstrap: str, say: Callable[[str], None]
+) -> AbstractContextManager[Stage]:
+    if place is Place.GUEST:
+        return guest_stage(bootstrap, planned.scenario, planned.plan)
+    say(f"starting {WORDS[place]} ...")
+    return own_stage(planned.scenario) if place is Place.OWN else kafka_stage(planned.scenario)

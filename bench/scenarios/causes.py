@@ -1,0 +1,192 @@
+"""What caused each rebalance of a group, by what its members did and saw. Pure.
+
+A coordinator of ours knows the cause; Apache Kafka tells it only to its log. So the cause is
+inferred, in the same way for every cluster: each new generation is due to the first change of the
+membership that no earlier generation had seen.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import TYPE_CHECKING, Final, Protocol
+
+from failover.drills.verdict import EXPELLED
+from protocol.members.history import MemberHistoryKind
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from bench.scenarios.plan import Life
+    from failover.drills.verdict import MemberTimeline
+    from protocol.members.history import MemberHistoryEvent
+
+TOLD: Final = frozenset({MemberHistoryKind.JOINED, MemberHistoryKind.ASSIGNED})
+
+
+class RecordedLife(Protocol):
+    """What must be known of a life: :class:`bench.scenarios.record.LifeRecord`."""
+
+    @property
+    def life(self) -> Life:
+        """Which life it is."""
+
+    @property
+    def started_ms(self) -> int:
+        """When it started."""
+
+    @property
+    def ended_ms(self) -> int | None:
+        """When the plan ended it."""
+
+    @property
+    def timeline(self) -> MemberTimeline:
+        """What its member was told."""
+
+    @property
+    def subscribed_ms(self) -> Sequence[int]:
+        """When it changed its subscription."""
+
+
+class Cause(StrEnum):
+    """Why a group rebalanced."""
+
+    JOINED = "joined"
+    LEFT = "left"
+    SUBSCRIBED = "subscribed"
+    EXPIRED = "expired"
+    RETURNED = "returned"
+    OTHER = "other"
+
+
+FALLBACKS: Final = (Cause.EXPIRED, Cause.RETURNED)
+"""What explains a generation, in this order, if no member joined, left or subscribed.
+
+The session of a silent member ends some time later; a static member that returns seldom causes a
+rebalance.
+"""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Change:
+    """A change of the membership; ``generation`` is the first that can have seen it."""
+
+    time_ms: int
+    cause: Cause
+    generation: int = 0
+
+
+def rebalance_causes(lives: Sequence[RecordedLife], since_ms: int) -> dict[str, int]:
+    """Count a group's rebalances since a point in time by their causes."""
+    begun, assigned = _generations(lives)
+    before = max((each for each, at_ms in assigned.items() if at_ms < since_ms), default=-1)
+    changes = sorted(_changes(lives), key=lambda change: change.time_ms)
+    found: Counter[Cause] = Counter()
+    for generation in sorted(assigned):
+        seen = [
+            change
+            for change in changes
+            if change.time_ms <= begun.get(generation, assigned[generation])
+            and change.generation <= generation
+        ]
+        cause = _cause(seen)
+        if generation > before:
+            found[cause] += 1
+        used = _explained(seen, cause)
+        changes = [change for change in changes if change not in used]
+    return {cause.value: found[cause] for cause in Cause if found[cause]}
+
+
+def _cause(seen: Iterable[_Change]) -> Cause:
+    causes = [change.cause for change in seen]
+    sure = [cause for cause in causes if cause not in FALLBACKS]
+    if sure:
+        return sure[0]
+    return next((cause for cause in FALLBACKS if cause in causes), Cause.OTHER)
+
+
+def _explained(seen: Sequence[_Change], cause: Cause) -> list[_Change]:
+    """Return the changes that a generation with this cause has dealt with."""
+    if cause in FALLBACKS:
+        return [next(change for change in seen if change.cause is cause)]
+    return [change for change in seen if change.cause not in FALLBACKS]
+
+
+def _generations(lives: Iterable[RecordedLife]) -> tuple[dict[int, int], dict[int, int]]:
+    """Return when each generation's membership was settled, and when it was first assigned.
+
+    Only a classic group settles its membership, when JoinGroup is answered.
+    """
+    settled: dict[int, int] = {}
+    assigned: dict[int, int] = {}
+    for each in lives:
+        for event in each.timeline.events:
+            if event.kind is MemberHistoryKind.ASSIGNED:
+                _note_first(assigned, event)
+            elif event.kind is MemberHistoryKind.JOINED:
+                _note_first(settled, event)
+    return settled, assigned
+
+
+def _note_first(times: dict[int, int], event: MemberHistoryEvent) -> None:
+    known = times.get(event.generation, event.time_ms)
+    times[event.generation] = min(known, event.time_ms)
+
+
+def _changes(lives: Iterable[RecordedLife]) -> Iterator[_Change]:
+    by_name: dict[str, list[RecordedLife]] = defaultdict(list)
+    for each in lives:
+        by_name[each.life.name].append(each)
+    for same in by_name.values():
+        same.sort(key=lambda each: each.life.number)
+        for number, each in enumerate(same):
+            yield from _begin(each, same[number - 1] if number else None)
+            yield from _end(each, same[number + 1] if number + 1 < len(same) else None)
+            yield from _expulsions(each)
+            for time_ms in each.subscribed_ms:
+                yield _Change(time_ms, Cause.SUBSCRIBED)
+
+
+def _begin(each: RecordedLife, before: RecordedLife | None) -> Iterator[_Change]:
+    first = _first_told(each)
+    if first is None:
+        return
+    if before is None or not each.timeline.is_static:
+        yield _Change(each.started_ms, Cause.JOINED, first)
+    elif first != _last_told(before):
+        yield _Change(each.started_ms, Cause.RETURNED, first)
+
+
+def _end(each: RecordedLife, after: RecordedLife | None) -> Iterator[_Change]:
+    """Tell a leave, or that the session of what ended without a word ends later."""
+    if each.ended_ms is None or _first_told(each) is None:
+        return
+    if each.timeline.is_static:
+        if after is None or _first_told(after) != _last_told(each):
+            yield _Change(each.ended_ms, Cause.EXPIRED)
+        return
+    left = any(event.kind is MemberHistoryKind.LEFT for event in each.timeline.events)
+    yield _Change(each.ended_ms, Cause.LEFT if left else Cause.EXPIRED)
+
+
+def _expulsions(each: RecordedLife) -> Iterator[_Change]:
+    """Tell when the coordinator gave up a member that lived on, and that it joined again."""
+    heard_ms = each.started_ms
+    for number, event in enumerate(each.timeline.events):
+        if event.kind is MemberHistoryKind.LOST and event.error in EXPELLED:
+            yield _Change(heard_ms, Cause.EXPIRED)
+            again = [later for later in each.timeline.events[number:] if later.kind in TOLD]
+            if again:
+                yield _Change(event.time_ms, Cause.JOINED, again[0].generation)
+        elif event.kind in TOLD or event.kind is MemberHistoryKind.HEARTBEAT:
+            heard_ms = event.time_ms
+
+
+def _first_told(each: RecordedLife) -> int | None:
+    return next((e.generation for e in each.timeline.events if e.kind in TOLD), None)
+
+
+def _last_told(each: RecordedLife) -> int | None:
+    told = [e.generation for e in each.timeline.events if e.kind in TOLD]
+    return told[-1] if told else None
