@@ -14,8 +14,10 @@ from typing import TYPE_CHECKING
 
 from actors.errors import BadInputError, CommandError
 from bench.interruption import Interrupted, interruptible
+from bench.pages.files import report_path, write_aside, write_reports
+from bench.pages.runs import ReportedRun
 from bench.rehearsals.comparison import Comparison
-from bench.rehearsals.runs import Place, Planned, run_all
+from bench.rehearsals.runs import Place, Planned, Run, run_all
 from bench.scenarios.files import found, found_variants, names
 from bench.scenarios.measures import FailOn
 from bench.scenarios.plan import expand
@@ -48,9 +50,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
             runs = run_all(planned, _places(asked), asked.bootstrap or "", _say)
         told = Comparison([run.verdict for run in runs], asked.fail_on)
         if asked.json:
-            _write(asked.json, json.dumps(told.document(), indent=2) + "\n")
+            write_aside(asked.json, json.dumps(told.document(), indent=2) + "\n")
         if asked.markdown:
-            _write(asked.markdown, told.markdown())
+            write_aside(asked.markdown, told.markdown())
+        scenario = planned[0].scenario
+        write_reports(asked.report, scenario.name, scenario.about, _reported(runs))
     except Interrupted as stop:
         print(f"rollcall: The rehearsal was {stop}.", file=sys.stderr)
         return stop.exit_code
@@ -102,11 +106,17 @@ def _say(text: str) -> None:
     print(text, flush=True)
 
 
-def _write(path: Path, text: str) -> None:
-    """Write a file aside, then give it its name: nobody finds half of it."""
-    aside = path.with_name(f"{path.name}.partial")
-    aside.write_text(text)
-    aside.replace(path)
+def _reported(runs: Sequence[Run]) -> list[ReportedRun]:
+    """Return the runs under the names that tell them apart."""
+    several = len(runs) > 1
+    return [
+        ReportedRun(
+            name=f"{run.planned.variant}, {run.verdict.how}" if several else run.verdict.scenario,
+            record=run.record,
+            verdict=run.verdict,
+        )
+        for run in runs
+    ]
 
 
 def _fail_on(text: str) -> FailOn:
@@ -148,6 +158,11 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--markdown", type=Path, metavar="FILE", help="write the table to FILE for a pull request"
     )
+    parser.add_argument(
+        "--report", type=report_path, action="append", default=[],
+        metavar="FILE",
+        help="write a page about the run to FILE.html, or what it is made from to FILE.json",
+    )  # fmt: skip
     return parser
 
 

@@ -51,7 +51,8 @@ class _Play:
         self._scenario = scenario
         self._plan = plan
         self._stage = stage
-        self._say = say
+        self._told = say
+        self._marks: list[tuple[int, str]] = []
         self._client = ClusterClient(stage.bootstrap, stage.versions)
         self._due: list[tuple[int, int, Callable[..., None], tuple[Any, ...]]] = []
         self._began_s = 0.0
@@ -79,7 +80,13 @@ class _Play:
                 partitions=scenario.partitions_by_group(),
                 late=crowd.late(),
                 stalled_ms=crowd.stalled_ms(),
+                began_ms=began_ms,
+                marks=tuple(self._marks),
             )
+
+    def _say(self, at_ms: int, text: str) -> None:
+        self._marks.append((at_ms, text))
+        self._told(at_ms, text)
 
     # --- what happens beside the members
 
@@ -112,7 +119,7 @@ class _Play:
     def _progress(self, at_ms: int, crowd: PlannedCrowd) -> None:
         present = crowd.present()
         own = sum(bool(partitions) for _, partitions in present)
-        self._say(at_ms, f"{len(present)} members, {own} with partitions")
+        self._told(at_ms, f"{len(present)} members, {own} with partitions")
 
     def _fault(self, fault: Any) -> None:
         word = type(fault).__struct_config__.tag

@@ -50,6 +50,7 @@ class ScenarioRecord:
     ``partitions`` are all that each group's members subscribe to. ``late`` steps were carried out
     more than :data:`bench.rehearsals.crowd.LATE_MS` after they were due. ``stalled_ms`` is the
     longest stall of the process that runs the members.
+    ``marks`` say what happened, behaviours and faults, and how long after ``began_ms``.
     """
 
     lives: Sequence[LifeRecord]
@@ -59,6 +60,8 @@ class ScenarioRecord:
     partitions: Mapping[str, Sequence[TopicPartition]]
     late: int = 0
     stalled_ms: int = 0
+    began_ms: int = 0
+    marks: Sequence[tuple[int, str]] = ()
 
     def of_group(self, name: str) -> list[LifeRecord]:
         """Return the lives of a group's members."""
@@ -94,16 +97,16 @@ def costs(record: ScenarioRecord, group: str) -> GroupCosts:
         for event in each.timeline.events
         if event.kind is MemberHistoryKind.ASSIGNED
     ]
-    owners = _owners(record, lives)
+    owned = owners(record, lives)
     return GroupCosts(
         members=sum(each.timeline.seen_ms is not None for each in lives),
         generation=max((each.generation for each in assignments), default=0),
         rebalances=promises.rebalances(assignments, record.changed_ms),
         causes=rebalance_causes(lives, record.changed_ms),
         unavailable_member_ms=sum(_unavailable_ms(record, each) for each in lives),
-        moved=sum(_moves(owned, record.changed_ms) for owned in owners.values()),
+        moved=sum(_moves(each, record.changed_ms) for each in owned.values()),
         unowned_ms=max(
-            (_unowned_ms(owners.get(each, []), record) for each in record.partitions[group]),
+            (_unowned_ms(owned.get(each, []), record) for each in record.partitions[group]),
             default=0,
         ),
         failed=sum(
@@ -116,27 +119,31 @@ def costs(record: ScenarioRecord, group: str) -> GroupCosts:
 
 def _unavailable_ms(record: ScenarioRecord, each: LifeRecord) -> int:
     """Return for how long a life had no assignment after the first change."""
-    total, since = 0, each.started_ms
+    return sum(
+        max(0, min(ended_ms, record.ended_ms) - max(began_ms, record.changed_ms))
+        for began_ms, ended_ms in unavailable(record, each)
+    )
 
-    def lasts(until: int) -> int:
-        return max(0, min(until, record.ended_ms) - max(since, record.changed_ms))
 
-    is_available = False
+def unavailable(record: ScenarioRecord, each: LifeRecord) -> Iterator[tuple[int, int]]:
+    """Yield when a life ran without an assignment: as it was joining or in a rebalance."""
+    since: int | None = each.started_ms
     for event in each.timeline.events:
-        if event.kind is MemberHistoryKind.ASSIGNED and not is_available:
-            total += lasts(event.time_ms)
-            is_available = True
-        elif event.kind in STOPS and is_available:
-            is_available, since = False, event.time_ms
+        if event.kind is MemberHistoryKind.ASSIGNED and since is not None:
+            yield since, event.time_ms
+            since = None
+        elif event.kind in STOPS and since is None:
+            since = event.time_ms
         elif event.kind in ENDS:
-            return total if is_available else total + lasts(event.time_ms)
-    if is_available:
-        return total
-    return total + lasts(record.ended_ms if each.ended_ms is None else each.ended_ms)
+            if since is not None:
+                yield since, event.time_ms
+            return
+    if since is not None:
+        yield since, record.ended_ms if each.ended_ms is None else each.ended_ms
 
 
 @dataclass(frozen=True, slots=True)
-class _Owned:
+class Owned:
     """A stretch of time in which a member owned a partition."""
 
     began_ms: int
@@ -144,14 +151,14 @@ class _Owned:
     name: str
 
 
-def _owners(
+def owners(
     record: ScenarioRecord, lives: Sequence[LifeRecord]
-) -> dict[TopicPartition, list[_Owned]]:
+) -> dict[TopicPartition, list[Owned]]:
     """Return who owned each partition when, in order of time."""
-    found: dict[TopicPartition, list[_Owned]] = defaultdict(list)
+    found: dict[TopicPartition, list[Owned]] = defaultdict(list)
     for each in lives:
         for partition, began_ms, ended_ms in _stretches(record, each):
-            found[partition].append(_Owned(began_ms, ended_ms, each.life.name))
+            found[partition].append(Owned(began_ms, ended_ms, each.life.name))
     for owned in found.values():
         owned.sort(key=lambda stretch: (stretch.began_ms, stretch.ended_ms))
     return found
@@ -177,7 +184,7 @@ def _stretches(
         yield partition, began_ms, max(began_ms, end)
 
 
-def _moves(owned: Sequence[_Owned], since_ms: int) -> int:
+def _moves(owned: Sequence[Owned], since_ms: int) -> int:
     """Count how often the partition came to another owner than the one before."""
     count, before = 0, None
     for stretch in owned:
@@ -187,7 +194,7 @@ def _moves(owned: Sequence[_Owned], since_ms: int) -> int:
     return count
 
 
-def _unowned_ms(owned: Sequence[_Owned], record: ScenarioRecord) -> int:
+def _unowned_ms(owned: Sequence[Owned], record: ScenarioRecord) -> int:
     """Return the longest time after the first change for which nobody owned the partition."""
     longest, free_since = 0, record.changed_ms
     for stretch in owned:

@@ -104,7 +104,8 @@ class _Play:
     ) -> None:
         self._scenario = scenario
         self._plan = plan
-        self._say = say
+        self._told = say
+        self._marks: list[tuple[int, str]] = []
         self._groups = {group.name: group for group in scenario.groups}
         self._ids = {name: PREFIXES[group.protocol] + name for name, group in self._groups.items()}
         self._world = World(scenario.seed, _settings(scenario))
@@ -136,7 +137,13 @@ class _Play:
             ended_ms=ended_ms,
             committed=self._committed(),
             partitions=scenario.partitions_by_group(),
+            began_ms=began_ms,
+            marks=tuple(self._marks),
         )
+
+    def _say(self, at_ms: int, text: str) -> None:
+        self._marks.append((at_ms, text))
+        self._told(at_ms, text)
 
     # --- steps
 

@@ -60,6 +60,24 @@ def test_what_costs_more_than_expected_fails(file, capsys):
     assert "a: 1 rebalances, and at most 0 were expected.\nNOT CLEAN" in capsys.readouterr().out
 
 
+def test_a_report_is_a_page_and_its_document(file, tmp_path):
+    page, data = tmp_path / "r.html", tmp_path / "r.json"
+    assert main(["--simulate", str(file), "--report", str(page), "--report", str(data)]) == 0
+    assert page.read_text().startswith("<!doctype html>")
+    (run,) = json.loads(data.read_text())["runs"]
+    assert (run["name"], run["duration_ms"], run["changed_ms"]) == ("small", 20_000, 5_000)
+    assert run["marks"] == [{"at_ms": 5_000, "text": "scale", "group": "a"}]
+    assert run["stories"][0]["rebalances"][-1]["cause"].endswith(" left")
+
+
+def test_a_report_that_cannot_be_written_is_refused_before_the_run(file, tmp_path, capsys):
+    for name in ("r.txt", "missing/r.html"):
+        with pytest.raises(SystemExit) as ended:
+            main(["--simulate", str(file), "--report", str(tmp_path / name)])
+        assert ended.value.code == 2
+        assert "argument --report: " in capsys.readouterr().err
+
+
 def test_bad_input_is_one_sentence(file, capsys):
     file.write_text(SMALL.replace("20s", "20"))
     for words in (["nothing"], [str(file)], ["missing.toml"]):

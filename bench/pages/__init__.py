@@ -1,0 +1,1 @@
+"""Reports of rehearsals and drills: a neutral document, and the HTML page made of it."""

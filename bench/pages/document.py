@@ -1,0 +1,149 @@
+"""The document behind a page: what several runs cost, and how it came about.
+
+Times are milliseconds since the run began. Names are as clients chose them: who shows one escapes
+it. Everything is bounded; ``notes`` say what was left out or summarised.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+import msgspec
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+FORM: Final = 1
+"""Raised when a tool that reads the document would have to change."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Figure:
+    """One thing that a group or a run was charged; without a ``limit`` it is not judged."""
+
+    name: str
+    value: float | None
+    limit: float | None = None
+
+    @property
+    def is_within(self) -> bool:
+        """Whether the limit, if any, is kept; a value that was never observed keeps none."""
+        return self.limit is None or (self.value is not None and self.value <= self.limit)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CostRow:
+    """What one group paid; ``kind`` says what its members are."""
+
+    group: str
+    kind: str
+    figures: tuple[Figure, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Mark:
+    """Something that was done: a behaviour of one group, or (``group`` None) a fault."""
+
+    at_ms: int
+    text: str
+    group: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RebalanceSpan:
+    """A generation (or epoch): from its cause until the last member had its assignment.
+
+    ``moved`` partitions came to another owner. ``is_initial``: it was before the first change.
+    """
+
+    generation: int
+    began_ms: int
+    ended_ms: int
+    cause: str
+    moved: int
+    is_initial: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Trends:
+    """What a group was like in each step of time, by name; None: nothing to measure.
+
+    Counts are means over the step, so that their sum is the cost. A gap is from one answered
+    heartbeat of a member to the next, and counts in the step in which it ends.
+    """
+
+    step_ms: int
+    running: Sequence[float]
+    unavailable: Sequence[float]
+    unowned: Sequence[float]
+    errors: Mapping[str, Sequence[int]]
+    gaps_ms: Mapping[str, Sequence[int | None]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OwnershipPicture:
+    """Who owned which partition when: ``rows`` of numbers, one row for ``band`` partitions.
+
+    ``partitions`` are (topic, first index, how many), in the order of the rows. A row is, by
+    ``form``:
+
+    - ``owners``: (gap, length, owner) again and again: milliseconds since the last owner, and for
+      how long ``owners[owner]`` had the partition;
+    - ``counts``: (length, owners): for so many milliseconds it had so many owners;
+    - ``bands``: (steps, unowned, changes): for so many steps of ``step_ms`` so many of a thousand
+      of the band's partitions had no owner, and in each step so many came to another owner.
+    """
+
+    form: str
+    partitions: Sequence[tuple[str, int, int]]
+    rows: Sequence[Sequence[int]]
+    owners: Sequence[str] = ()
+    band: int = 1
+    step_ms: int = 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GroupStory:
+    """How one group fared: what its pictures are drawn from."""
+
+    group: str
+    rebalances: Sequence[RebalanceSpan]
+    trends: Trends
+    ownership: OwnershipPicture
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunReport:
+    """One run: a scenario, a variant of it, or a drill. ``how`` says how it was carried out."""
+
+    name: str
+    how: str
+    is_clean: bool
+    verdict: str
+    duration_ms: int
+    changed_ms: int
+    costs: Sequence[CostRow]
+    found: Mapping[str, Sequence[str]]
+    marks: Sequence[Mark]
+    stories: Sequence[GroupStory]
+    notes: Sequence[str] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReportDocument:
+    """One or several runs, side by side, and the verdict in one sentence."""
+
+    title: str
+    about: str
+    is_clean: bool
+    verdict: str
+    program: str
+    made: str
+    runs: Sequence[RunReport]
+    form: int = FORM
+
+
+def as_json(report: ReportDocument) -> bytes:
+    """Return the document as JSON."""
+    return msgspec.json.encode(report)

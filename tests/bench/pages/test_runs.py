@@ -1,0 +1,122 @@
+"""The document of a report: what it says of runs whose histories are written by hand."""
+
+import json
+from dataclasses import replace
+
+from bench.pages import runs
+from bench.pages.document import as_json
+from bench.pages.runs import FIGURES, report
+from bench.scenarios.scenario import GroupLimits
+from bench.scenarios.verdict import COLUMNS, LIMITS
+from tests.bench.pages.histories import T0, A, J, event, handed_over, life, run
+
+
+def reported(*several):
+    return report("s", "x", several, program="Rollcall")
+
+
+def test_the_figures_are_those_of_the_verdict_with_their_limits():
+    assert set(FIGURES) < set(COLUMNS)
+    assert {row.limit for row in FIGURES.values()} - {None} == set(LIMITS)
+
+
+def test_costs_stand_beside_their_limits():
+    made = reported(handed_over(limits=GroupLimits(rebalances_max=0, unowned_seconds_max=9)))
+    figures = {each.name: each for each in made.runs[0].costs[0].figures}
+    assert (figures["rebalances"].value, figures["rebalances"].limit) == (1, 0)
+    assert not figures["rebalances"].is_within
+    assert (figures["longest unowned s"].value, figures["longest unowned s"].limit) == (1.5, 9)
+    assert figures["longest unowned s"].is_within
+    assert not made.is_clean
+    assert made.verdict == ("a had 1 rebalances, and at most 0 were expected.")
+
+
+def test_a_clean_verdict_says_what_was_judged_and_who_paid():
+    made = reported(handed_over(limits=GroupLimits(rebalances_max=3)))
+    assert made.is_clean
+    assert made.verdict == (
+        "No rule was broken, and every limit was kept (1). a paid most: 1 rebalances, and"
+        " 0.5 member-seconds without an assignment."
+    )
+
+
+def test_ownership_is_run_lengths_of_each_partition():
+    picture = reported(handed_over()).runs[0].stories[0].ownership
+    assert (picture.form, picture.partitions) == ("owners", [("t", 0, 2)])
+    x, y = (picture.owners.index(name) for name in "xy")
+    assert picture.rows == [
+        [100, 1_900, x, 1_500, 6_500, y],
+        [100, 2_900, y, 500, 6_500, y],
+    ]  # fmt: skip
+
+
+def test_partitions_of_a_share_group_have_numbers_of_owners():
+    shared = run(
+        life("x", 1, event(100, A, 1, T0), exclusive=False),
+        life("y", 2, event(300, A, 1, T0), exclusive=False, ended_ms=5_000),
+        partitions=1,
+    )
+    picture = reported(shared).runs[0].stories[0].ownership
+    assert picture.form == "counts"
+    assert picture.rows == [[100, 0, 200, 1, 4_700, 2, 5_000, 1]]
+
+
+def test_what_waits_sums_up_to_the_costs():
+    trends = reported(handed_over()).runs[0].stories[0].trends
+    a_second = 1000 // trends.step_ms
+    assert sum(trends.unavailable[a_second:]) * trends.step_ms == 500
+    assert sum(trends.unowned[a_second:]) * trends.step_ms == 1_500 + 500
+    assert (trends.running[0], trends.running[-1]) == (2, 1)
+
+
+def test_gaps_count_when_they_end():
+    trends = reported(handed_over()).runs[0].stories[0].trends
+    ends = {index * trends.step_ms: gap for index, gap in enumerate(trends.gaps_ms["max"]) if gap}
+    assert ends == {2_100: 2_000, 3_500: 1_400}
+
+
+def test_marks_belong_to_their_group_or_to_the_cluster():
+    marks = ((1_000, "a: rolling-deploy"), (2_000, "kill node 1"), (3_000, "ab: crash"))
+    made = reported(handed_over(marks=marks)).runs[0].marks
+    assert [(each.at_ms, each.text, each.group) for each in made] == [
+        (1_000, "rolling-deploy", "a"), (2_000, "kill node 1", None), (3_000, "ab: crash", None),
+    ]  # fmt: skip
+
+
+def test_a_rule_that_was_broken_is_told():
+    twice = run(
+        life("x", 1, event(100, A, 1, T0)), life("y", 2, event(100, A, 1, T0)), partitions=1
+    )
+    made = reported(twice)
+    assert made.verdict == "partitions with two owners: 1."
+    assert list(made.runs[0].found) == ["partitions with two owners"]
+
+
+def test_several_runs_stand_side_by_side():
+    calm = run(life("x", 1, event(90, J), event(100, A, 1, T0)), partitions=1, name="calm")
+    made = reported(calm, handed_over(name="busy", limits=GroupLimits(rebalances_max=0)))
+    assert [(each.name, each.is_clean) for each in made.runs] == [("calm", True), ("busy", False)]
+    assert not made.is_clean
+    assert made.verdict == (
+        "calm cost least, in member-seconds without an assignment and in rebalances:"
+        " calm 0.0 and 0; busy 0.5 and 1, not clean."
+    )
+
+
+def test_only_the_groups_that_cost_most_are_drawn(monkeypatch):
+    monkeypatch.setattr(runs, "STORIES_MAX", 1)
+    one = handed_over()
+    second = replace(
+        one.verdict.groups[0], costs=replace(one.verdict.groups[0].costs, unavailable_member_ms=1)
+    )
+    both = replace(one.verdict, groups=(second, one.verdict.groups[0]))
+    made = reported(replace(one, verdict=both)).runs[0]
+    assert len(made.costs) == 2
+    assert [each.group for each in made.stories] == ["a", "a"]
+    assert made.notes[0].startswith("1 of 2 groups are drawn")
+
+
+def test_the_document_is_json():
+    document = json.loads(as_json(reported(handed_over(marks=((1_000, "kill"),)))))
+    assert document["form"] == 1
+    assert document["runs"][0]["stories"][0]["group"] == "a"
