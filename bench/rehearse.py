@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from actors.errors import BadInputError, CommandError
 from bench.interruption import Interrupted, interruptible
 from bench.pages.files import report_path, write_aside, write_reports
-from bench.pages.runs import ReportedRun
+from bench.pages.runs import ReportedRun, report
 from bench.rehearsals.comparison import Comparison
 from bench.rehearsals.runs import Place, Planned, Run, run_all
 from bench.scenarios.files import found, found_variants, names
@@ -54,7 +54,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if asked.markdown:
             write_aside(asked.markdown, told.markdown())
         scenario = planned[0].scenario
-        write_reports(asked.report, scenario.name, scenario.about, _reported(runs))
+        write_reports(
+            asked.report, lambda: report(scenario.name, scenario.about, _reported(runs))
+        )
     except Interrupted as stop:
         print(f"rollcall: The rehearsal was {stop}.", file=sys.stderr)
         return stop.exit_code

@@ -6,7 +6,7 @@ it. Everything is bounded; ``notes`` say what was left out or summarised.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 import msgspec
@@ -69,8 +69,9 @@ class RebalanceSpan:
 class Trends:
     """What a group was like in each step of time, by name; None: nothing to measure.
 
-    Counts are means over the step, so that their sum is the cost. A gap is from one answered
-    heartbeat of a member to the next, and counts in the step in which it ends.
+    Counts are means over the step, so that their sum is the cost. ``durations_ms`` has, for each
+    kind of :data:`bench.pages.trends.DURATIONS`, its percentiles over the members; a duration
+    counts in the step in which it ends.
     """
 
     step_ms: int
@@ -78,7 +79,7 @@ class Trends:
     unavailable: Sequence[float]
     unowned: Sequence[float]
     errors: Mapping[str, Sequence[int]]
-    gaps_ms: Mapping[str, Sequence[int | None]]
+    durations_ms: Mapping[str, Mapping[str, Sequence[int | None]]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,8 +92,9 @@ class OwnershipPicture:
     - ``owners``: (gap, length, owner) again and again: milliseconds since the last owner, and for
       how long ``owners[owner]`` had the partition;
     - ``counts``: (length, owners): for so many milliseconds it had so many owners;
-    - ``bands``: (steps, unowned, changes): for so many steps of ``step_ms`` so many of a thousand
-      of the band's partitions had no owner, and in each step so many came to another owner.
+    - ``bands``: (steps, new, unowned, changes): for so many steps of ``step_ms`` so many of a
+      thousand of the band's partitions had no owner yet, so many had none any more, and in each
+      step so many came to another owner.
     """
 
     form: str
@@ -115,7 +117,10 @@ class GroupStory:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunReport:
-    """One run: a scenario, a variant of it, or a drill. ``how`` says how it was carried out."""
+    """One run: a scenario, a variant of it, or a drill. ``how`` says how it was carried out.
+
+    ``figures`` are of the whole run, ``costs`` of each group; a run may have either or both.
+    """
 
     name: str
     how: str
@@ -123,10 +128,11 @@ class RunReport:
     verdict: str
     duration_ms: int
     changed_ms: int
-    costs: Sequence[CostRow]
-    found: Mapping[str, Sequence[str]]
-    marks: Sequence[Mark]
-    stories: Sequence[GroupStory]
+    figures: Sequence[Figure] = ()
+    costs: Sequence[CostRow] = ()
+    found: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    marks: Sequence[Mark] = ()
+    stories: Sequence[GroupStory] = ()
     notes: Sequence[str] = ()
 
 

@@ -4,19 +4,18 @@ from __future__ import annotations
 
 import argparse
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from actors.installation import installed_version
 from bench.pages.document import as_json
 from bench.pages.page import page
-from bench.pages.runs import report
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from bench.pages.document import ReportDocument
-    from bench.pages.runs import ReportedRun
 
 FORMS: Final[Mapping[str, Callable[[ReportDocument], str]]] = {
     ".html": page,
@@ -35,15 +34,18 @@ def report_path(text: str) -> Path:
     return path
 
 
-def write_reports(
-    paths: Sequence[Path], title: str, about: str, runs: Sequence[ReportedRun]
-) -> None:
-    """Write one report of these runs to each path, and say where; raises OSError."""
+def write_reports(paths: Sequence[Path], make: Callable[[], ReportDocument]) -> None:
+    """Write the report that ``make`` returns to each path, and say where; raises OSError.
+
+    It says which program made it, and when. Nothing is made if there is no path.
+    """
     if not paths:
         return
-    program = f"Rollcall {installed_version()}"
-    made = time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime())
-    document = report(title, about, runs, program, made)
+    document = replace(
+        make(),
+        program=f"Rollcall {installed_version()}",
+        made=time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime()),
+    )
     for path in paths:
         write_report(path, document)
         print(f"report: {path}", flush=True)

@@ -11,9 +11,9 @@ from bench.pages.document import OwnershipPicture
 from bench.pages.steps import counted, edges, mean_count, step_ms
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    from bench.pages.steps import Integers
+    from bench.pages.steps import Floats, Integers
     from bench.scenarios.record import Owned
     from protocol.wire.embedded import TopicPartition
 
@@ -21,8 +21,8 @@ ROWS_MAX: Final = 1_000
 STRETCHES_MAX: Final = 30_000
 """A picture with more rows or stretches than these is drawn in bands."""
 
-BANDS_MAX: Final = 200
-BAND_STEPS_MAX: Final = 300
+BANDS_MAX: Final = 120
+BAND_STEPS_LEAST: Final = 60
 
 EMPTY: Final = 0
 """The number of owners of a partition that nobody has."""
@@ -48,11 +48,13 @@ class OwnershipTimes:
             [*_cut(owned.get(each, ()), began_ms, duration_ms)] for each in partitions
         ]
 
-    def picture(self, *, is_exclusive: bool) -> OwnershipPicture:
+    def picture(
+        self, *, is_exclusive: bool, stretches_max: int = STRETCHES_MAX
+    ) -> OwnershipPicture:
         """Return the finest picture that is small enough."""
         stretches = sum(map(len, self.stretches))
-        if len(self.partitions) > ROWS_MAX or stretches > STRETCHES_MAX:
-            return self._bands()
+        if len(self.partitions) > ROWS_MAX or stretches > stretches_max:
+            return self._bands(max(BAND_STEPS_LEAST, stretches_max // BANDS_MAX))
         return self._owners() if is_exclusive else self._counts()
 
     def unowned(self) -> Iterator[tuple[int, int]]:
@@ -110,9 +112,9 @@ class OwnershipTimes:
             rows.append(_merged(row))
         return OwnershipPicture(form="counts", partitions=_ranges(self.partitions), rows=rows)
 
-    def _bands(self) -> OwnershipPicture:
+    def _bands(self, steps_max: int) -> OwnershipPicture:
         band = -(-len(self.partitions) // BANDS_MAX)
-        step = step_ms(self.duration_ms, BAND_STEPS_MAX)
+        step = step_ms(self.duration_ms, steps_max)
         at = edges(self.duration_ms, step)
         changed: dict[int, list[int]] = {}
         for number, moment in self.changes():
@@ -123,9 +125,11 @@ class OwnershipTimes:
             part.stretches = self.stretches[first : first + band]
             part.duration_ms = self.duration_ms
             size = len(part.stretches)
-            unowned: Integers = np.ceil(mean_count(part.unowned(), at) * 1000 / size - 1e-9)
+            free = [*part.unowned()]
+            new = _thousandths((span for span in free if not span[0]), at, size)
+            unowned = _thousandths((span for span in free if span[0]), at, size)
             changes = counted(changed.get(number, ()), at)
-            rows.append(_run_lengths(unowned.astype(int).tolist(), changes.tolist()))
+            rows.append(_run_lengths(new, unowned, changes.tolist()))
         return OwnershipPicture(
             form="bands", partitions=_ranges(self.partitions), rows=rows, band=band, step_ms=step
         )
@@ -161,8 +165,14 @@ def _merged(row: Sequence[int]) -> list[int]:
     return merged
 
 
-def _run_lengths(unowned: Sequence[int], changes: Sequence[int]) -> list[int]:
+def _thousandths(spans: Iterable[tuple[int, int]], at: Floats, size: int) -> list[int]:
+    """Return how many of ``size`` partitions the spans are, in each step, of a thousand."""
+    shares: Integers = np.ceil(mean_count(spans, at) * 1000 / size - 1e-9).astype(np.int64)
+    return [int(each) for each in shares]
+
+
+def _run_lengths(*columns: Sequence[int]) -> list[int]:
     row: list[int] = []
-    for pair, steps in groupby(zip(unowned, changes, strict=True)):
-        row += (len([*steps]), *pair)
+    for values, steps in groupby(zip(*columns, strict=True)):
+        row += (len([*steps]), *values)
     return row

@@ -14,7 +14,14 @@ from importlib import resources
 from typing import TYPE_CHECKING, Any, Final
 
 from bench.pages.document import as_json
-from bench.pages.tables import bounded, costs_table, duration, marks_table, rebalances_table
+from bench.pages.tables import (
+    bounded,
+    costs_table,
+    duration,
+    figures_table,
+    marks_table,
+    rebalances_table,
+)
 from protocol.reasons import shown
 
 if TYPE_CHECKING:
@@ -52,9 +59,31 @@ GLOSSARY: Final = {
     "longest unowned s": "the longest time in which a partition had no owner",
     "partitions moved": "how often a partition came to another member than before",
     "failed members": "members that an error ended, such as FENCED_INSTANCE_ID",
-    "gaps": "the time from one answered heartbeat of a member to the next, exact to 3 %; each"
-    " counts when it ends",
+    "waits": "the time of one member from its start, or from the rebalance it was asked into, to"
+    " its assignment; a wait counts when it ends, and percentiles are exact to 3 %",
+    "gaps": "the time from one answered heartbeat of a member to the next; a gap counts when it"
+    " ends",
+    "members and partitions that wait": "means over each step of time",
 }
+
+CHARTS: Final = {
+    "members": "Members and partitions that wait",
+    "waits": "How long members waited for an assignment",
+    "gaps": "Gaps between answered heartbeats",
+    "errors": "Errors in each step",
+}
+"""The charts of a group, by what the script draws."""
+
+FORMS: Final = {
+    "owners": "",
+    "counts": "The darker a partition, the more members have it.",
+    "bands": "Each row stands for {} partitions: dark where partitions come to another member,"
+    " red where some have no owner.",
+}
+"""What the reader of a picture must know, by the form of the picture."""
+
+REBALANCES_SHOWN: Final = 15
+"""A longer table of rebalances is folded up."""
 
 
 def page(report: ReportDocument) -> str:
@@ -110,6 +139,7 @@ def _judged(*, is_clean: bool) -> tuple[str, str]:
 
 def _costs(report: ReportDocument) -> Iterator[str]:
     yield '<section id="costs"><h2>What it cost</h2>\n'
+    yield figures_table(report)
     yield costs_table(report)
     yield "</section>\n"
     if any(run.found for run in report.runs):
@@ -123,6 +153,9 @@ def _costs(report: ReportDocument) -> Iterator[str]:
 
 
 def _stories(report: ReportDocument) -> Iterator[str]:
+    names = dict.fromkeys(story.group for run in report.runs for story in run.stories)
+    if not names:
+        return
     yield '<section id="groups"><h2>What happened</h2>\n<div class="bar-of-tools">'
     for tool, words in TOOLS.items():
         yield f'<button type="button" data-tool="{tool}">{words}</button>'
@@ -130,9 +163,8 @@ def _stories(report: ReportDocument) -> Iterator[str]:
     for key, words in LEGEND.items():
         yield f'<li><span class="key {key}"></span>{words}</li>'
     yield "</ul>\n<noscript><p>The pictures need JavaScript; the tables do not.</p></noscript>\n"
-    yield '<p class="soft">Drag to zoom all pictures alike, double-click for the whole run. '
+    yield '<p class="soft hint">Drag to zoom all pictures alike, double-click for the whole run. '
     yield "Point at a stretch for its owner, click for the partition's history.</p>\n"
-    names = dict.fromkeys(story.group for run in report.runs for story in run.stories)
     for group in names:
         yield f'<h2 class="name">{_safe(group)}</h2>\n<div class="stories">\n'
         for number, run in enumerate(report.runs):
@@ -150,22 +182,24 @@ def _story(report: ReportDocument, run: RunReport, story: GroupStory, place: str
     if len(report.runs) > 1:
         yield f"<h3>{_safe(run.name)}</h3>"
     yield f'<figure class="picture" {place} data-draws="ownership"></figure>\n'
-    yield "<h4>Members and partitions that wait, on average in each step</h4>"
-    yield f'<figure class="chart" {place} data-draws="members"></figure>\n'
-    yield "<h4>Gaps between answered heartbeats</h4>"
-    yield f'<figure class="chart" {place} data-draws="gaps"></figure>\n'
-    if story.trends.errors:
-        yield "<h4>Errors in each step</h4>"
-        yield f'<figure class="chart" {place} data-draws="errors"></figure>\n'
+    if words := FORMS[story.ownership.form].format(story.ownership.band):
+        yield f'<p class="soft">{words}</p>\n'
+    for kind, words in CHARTS.items():
+        if kind != "errors" or story.trends.errors:
+            yield f'<div class="chart"><h4>{words}</h4>'
+            yield f'<figure {place} data-draws="{kind}"></figure></div>\n'
     later = sum(not each.is_initial for each in story.rebalances)
-    yield f"<details><summary>Rebalances: {later}</summary>{rebalances_table(story)}</details>\n"
+    is_open = " open" if later <= REBALANCES_SHOWN else ""
+    yield f"<details{is_open}><summary>Rebalances: {later}</summary>"
+    yield f"{rebalances_table(story)}</details>\n"
     yield "</section>\n"
 
 
 def _words(report: ReportDocument) -> Iterator[str]:
     yield '<section id="marks"><h2>What was done, and when</h2>\n'
     for run in report.runs:
-        yield f"<details><summary>{_of(report, run)}{len(run.marks)} marks</summary>"
+        count = f"{len(run.marks)} mark{'' if len(run.marks) == 1 else 's'}"
+        yield f"<details><summary>{_of(report, run)}{count}</summary>"
         yield f"{marks_table(run)}</details>\n"
     yield '</section>\n<section id="notes"><h2>How to read this</h2>\n<dl>'
     for name, words in GLOSSARY.items():

@@ -154,6 +154,6 @@ def _cause(why: Sequence[tuple[int, str, str]]) -> str:
         names = [*Counter(name for _, each, name in why if each == verb)]
         shown = ", ".join(names[:NAMES_MAX])
         if len(names) > NAMES_MAX:
-            shown += f" and {len(names) - NAMES_MAX} more"
-        words.append(f"{shown} {verb}")
+            shown += f" and {len(names) - NAMES_MAX:,} more"
+        words.append(f"{shown} {verb if len(names) == 1 else verb.replace('was ', 'were ')}")
     return "; ".join(words)

@@ -3,48 +3,31 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final
 
-from bench.pages.document import CostRow, Figure, GroupStory, Mark, ReportDocument, RunReport
-from bench.pages.ownership import ROWS_MAX, STRETCHES_MAX, OwnershipTimes
-from bench.pages.rebalances import rebalances
-from bench.pages.trends import trends
+from bench.pages.document import ReportDocument, RunReport
+from bench.pages.groups import (
+    GROUPS_MAX,
+    STORIES_EACH_MAX,
+    STORIES_MAX,
+    cost_rows,
+    costliest,
+    figures,
+)
+from bench.pages.stories import marks, stories
 from bench.scenarios.members import SESSION_TIMEOUT_MS
-from bench.scenarios.record import owners
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
-    from bench.pages.document import OwnershipPicture
-    from bench.scenarios.record import GroupCosts, ScenarioRecord
-    from bench.scenarios.verdict import GroupVerdict, ScenarioVerdict
+    from bench.scenarios.record import ScenarioRecord
+    from bench.scenarios.verdict import ScenarioVerdict
 
-STORIES_MAX: Final = 12
-"""Groups drawn for each run; the table of costs has all of them."""
-
-MARKS_MAX: Final = 200
-REBALANCES_MAX: Final = 500
 SENTENCES_MAX: Final = 20
 """Sentences of each check that are kept."""
 
-
-class FigureRow(NamedTuple):
-    """What a group pays, as a number, and the setting of ``expect`` that limits it."""
-
-    value: Callable[[GroupCosts], float]
-    limit: str | None
-
-
-FIGURES: Final = {
-    "rebalances": FigureRow(lambda each: each.rebalances, "rebalances_max"),
-    "unavailable member-s": FigureRow(
-        lambda each: each.unavailable_member_ms / 1000, "unavailable_member_seconds_max"
-    ),
-    "longest unowned s": FigureRow(lambda each: each.unowned_ms / 1000, "unowned_seconds_max"),
-    "partitions moved": FigureRow(lambda each: each.moved, None),
-    "failed members": FigureRow(lambda each: each.failed, None),
-}
-"""The figures of each group, under the names that the table of a verdict has."""
+REASONS_MAX: Final = 8
+"""A verdict in one sentence has at most so many reasons, and counts the others."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,10 +40,13 @@ class ReportedRun:
 
 
 def report(
-    title: str, about: str, runs: Sequence[ReportedRun], program: str, made: str = ""
+    title: str, about: str, runs: Sequence[ReportedRun], program: str = "Rollcall", made: str = ""
 ) -> ReportDocument:
     """Return the document of these runs, one or several side by side."""
-    pages = [_run(each) for each in runs]
+    groups = [run.verdict.groups for run in runs]
+    drawn = costliest(groups, max(1, min(STORIES_EACH_MAX, STORIES_MAX // len(runs))))
+    shown = costliest(groups, GROUPS_MAX)
+    pages = [_run(each, drawn, shown, len(runs)) for each in runs]
     return ReportDocument(
         title=title,
         about=about,
@@ -91,14 +77,21 @@ def _compared(runs: Sequence[ReportedRun]) -> str:
     )
 
 
-def _run(run: ReportedRun) -> RunReport:
+def _run(run: ReportedRun, drawn: Sequence[str], shown: Sequence[str], runs: int) -> RunReport:
     record, verdict = run.record, run.verdict
-    duration_ms = record.ended_ms - record.began_ms
+    of_name = {each.group.name: each for each in verdict.groups}
     notes: list[str] = []
-    chosen = _chosen(verdict.groups, notes)
-    if len(record.marks) > MARKS_MAX:
-        notes.append(f"Only the first {MARKS_MAX} of {len(record.marks)} marks are shown.")
-    stories = [_story(record, each, duration_ms, notes) for each in chosen]
+    if len(of_name) > len(drawn):
+        notes.append(
+            f"{len(drawn)} of {len(of_name)} groups are drawn: those that exceed a limit, then"
+            " those that cost most."
+        )
+    sessions = {
+        name: of_name[name].group.session_timeout_ms or SESSION_TIMEOUT_MS
+        for name in drawn
+        if name in of_name
+    }
+    told = stories(record, sessions, len(drawn) * runs, notes)
     if verdict.late:
         notes.append(f"{verdict.late} steps were late: the machine was too slow for the plan.")
     return RunReport(
@@ -106,22 +99,19 @@ def _run(run: ReportedRun) -> RunReport:
         how=verdict.how,
         is_clean=verdict.is_clean,
         verdict=_sentence(verdict),
-        duration_ms=duration_ms,
+        duration_ms=record.ended_ms - record.began_ms,
         changed_ms=record.changed_ms - record.began_ms,
-        costs=[_costs(each) for each in verdict.groups],
+        costs=cost_rows(verdict.groups, shown),
         found={name: list(each)[:SENTENCES_MAX] for name, each in verdict.found.items()},
-        marks=[
-            _mark(at_ms, text, [each.group.name for each in verdict.groups])
-            for at_ms, text in record.marks[:MARKS_MAX]
-        ],
-        stories=stories,
+        marks=marks(record, [*of_name], notes),
+        stories=told,
         notes=notes,
     )
 
 
 def _sentence(verdict: ScenarioVerdict) -> str:
     if verdict.is_clean:
-        limited = sum(each.limit is not None for row in verdict.groups for each in _figures(row))
+        limited = sum(each.limit is not None for row in verdict.groups for each in figures(row))
         kept = f"every limit was kept ({limited})" if limited else "no limits were set"
         return f"No rule was broken, and {kept}.{_dearest(verdict)}"
     broken = [f"{name}: {len(each)}" for name, each in verdict.found.items()]
@@ -130,7 +120,14 @@ def _sentence(verdict: ScenarioVerdict) -> str:
         for each in verdict.groups
         for sentence in each.exceeded
     ]
-    return f"{'; '.join(broken)}."
+    return f"{joined(broken)}."
+
+
+def joined(reasons: Sequence[str]) -> str:
+    """Return the first reasons of a verdict, and how many more there are."""
+    more = len(reasons) - REASONS_MAX
+    words = [*reasons[:REASONS_MAX], *([f"and {more} more"] if more > 0 else [])]
+    return "; ".join(words)
 
 
 def _dearest(verdict: ScenarioVerdict) -> str:
@@ -141,76 +138,4 @@ def _dearest(verdict: ScenarioVerdict) -> str:
     return (
         f" {most.group.name} paid most: {most.costs.rebalances} rebalances, and"
         f" {most.costs.unavailable_member_ms / 1000:.1f} member-seconds without an assignment."
-    )
-
-
-def _figures(row: GroupVerdict) -> tuple[Figure, ...]:
-    return tuple(
-        Figure(
-            name=name,
-            value=figure.value(row.costs),
-            limit=None if figure.limit is None else getattr(row.group.expect, figure.limit),
-        )
-        for name, figure in FIGURES.items()
-    )
-
-
-def _costs(row: GroupVerdict) -> CostRow:
-    kind = f"{row.group.protocol}, {'static' if row.group.static else 'dynamic'}"
-    return CostRow(
-        group=row.group.name, kind=f"{row.costs.members} members, {kind}", figures=_figures(row)
-    )
-
-
-def _mark(at_ms: int, text: str, groups: Sequence[str]) -> Mark:
-    group = next((each for each in groups if text.startswith(f"{each}: ")), None)
-    return Mark(
-        at_ms=int(at_ms), text=text if group is None else text[len(group) + 2 :], group=group
-    )
-
-
-def _chosen(groups: Sequence[GroupVerdict], notes: list[str]) -> Sequence[GroupVerdict]:
-    """Return the groups to draw, in their order: what exceeds a limit, then what costs most."""
-    if len(groups) <= STORIES_MAX:
-        return groups
-    notes.append(
-        f"{STORIES_MAX} of {len(groups)} groups are drawn: those that exceed a limit, then those"
-        " that cost most. The table has all."
-    )
-    costly = sorted(groups, key=lambda each: (not each.exceeded, -each.costs.unavailable_member_ms))
-    drawn = {each.group.name for each in costly[:STORIES_MAX]}
-    return [each for each in groups if each.group.name in drawn]
-
-
-def _story(
-    record: ScenarioRecord, row: GroupVerdict, duration_ms: int, notes: list[str]
-) -> GroupStory:
-    name = row.group.name
-    lives = record.of_group(name)
-    times = OwnershipTimes(
-        record.partitions[name], owners(record, lives), record.began_ms, duration_ms
-    )
-    session_ms = row.group.session_timeout_ms or SESSION_TIMEOUT_MS
-    moves = [moment for _, moment in times.changes()]
-    spans = rebalances(record, lives, session_ms, moves)
-    if len(spans) > REBALANCES_MAX:
-        notes.append(f"{name}: the first {REBALANCES_MAX} of {len(spans)} generations are listed.")
-    picture = times.picture(is_exclusive=all(each.timeline.is_exclusive for each in lives))
-    if picture.form == "bands":
-        notes.append(_banded(name, picture, times))
-    return GroupStory(
-        group=name,
-        rebalances=spans[:REBALANCES_MAX],
-        trends=trends(record, lives, times),
-        ownership=picture,
-    )
-
-
-def _banded(name: str, picture: OwnershipPicture, times: OwnershipTimes) -> str:
-    stretches = sum(map(len, times.stretches))
-    return (
-        f"{name}: its {len(times.partitions)} partitions had {stretches} stretches of ownership,"
-        f" more than a picture shows ({ROWS_MAX} and {STRETCHES_MAX}). Each row stands for"
-        f" {picture.band} partitions and each column for {picture.step_ms / 1000:g} s: how many"
-        " had no owner, and how many changed it."
     )

@@ -25,11 +25,30 @@ def duration(ms: float) -> str:
     return f"{minutes} min {rest} s" if rest else f"{minutes} min"
 
 
+def figures_table(report: ReportDocument) -> str:
+    """Return the figures of whole runs, one figure in a row, each run in a column."""
+    names = dict.fromkeys(figure.name for run in report.runs for figure in run.figures)
+    if not names:
+        return ""
+    several = len(report.runs) > 1
+    heads = [html.escape(shown(run.name)) if several else "value" for run in report.runs]
+    lines = ['<div class="scroll"><table class="figures"><thead><tr><th scope="col"></th>']
+    lines += [f'<th scope="col">{head}</th>' for head in heads]
+    lines.append("</tr></thead><tbody>\n")
+    for name in names:
+        found = [{each.name: each for each in run.figures}.get(name) for run in report.runs]
+        most = max(each.value or 0.0 for each in found if each is not None)
+        cells = ["<td></td>" if each is None else _cell(each, most) for each in found]
+        lines.append(f'<tr><th scope="row">{html.escape(bounded(name))}</th>{"".join(cells)}</tr>')
+    lines.append("</tbody></table></div>\n")
+    return "".join(lines)
+
+
 def costs_table(report: ReportDocument) -> str:
     """Return what each group paid in each run; with several runs, which paid least."""
     rows = [(run, row) for run in report.runs for row in run.costs]
     if not rows:
-        return "<p>Nothing was measured.</p>"
+        return ""
     names = [figure.name for figure in rows[0][1].figures]
     several = len(report.runs) > 1
     groups = list(dict.fromkeys(row.group for _, row in rows))
@@ -72,11 +91,11 @@ def _value(row: CostRow, name: str) -> float:
     return next((each.value or 0.0 for each in row.figures if each.name == name), 0.0)
 
 
-def _cell(figure: Figure, most: float, *, is_least: bool) -> str:
+def _cell(figure: Figure, most: float, *, is_least: bool = False) -> str:
     kept = "" if figure.limit is None else " kept" if figure.is_within else " over"
     limit = ""
     if figure.limit is not None:
-        words = "at most" if figure.is_within else "over"
+        words = "at most" if figure.is_within or figure.value is None else "over"
         limit = f'<span class="limit">{words} {number(figure.limit)}</span>'
     least = '<span class="least">least</span>' if is_least else ""
     whole = max(figure.limit or 0.0, figure.value or 0.0) if figure.limit is not None else most

@@ -1,8 +1,8 @@
-"""What a group was like over time: members without an assignment, gaps, errors."""
+"""What a group was like over time: members without an assignment, waits, gaps, errors."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 import numpy as np
 
@@ -14,10 +14,10 @@ from failover.drills.verdict import SIGNS
 from protocol.members.history import MemberHistoryKind
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from bench.pages.ownership import OwnershipTimes
-    from bench.pages.steps import Floats
+    from bench.pages.steps import Floats, Integers
     from bench.scenarios.record import LifeRecord, ScenarioRecord
 
 STEPS_MAX: Final = 240
@@ -46,7 +46,7 @@ def trends(
         unavailable=_rounded(mean_count(stopped, at + record.began_ms)),
         unowned=_rounded(mean_count(ownership.unowned(), at)),
         errors=_errors(record, lives, at),
-        gaps_ms=_gaps(record, lives, at),
+        durations_ms={name: _percentiles(record, lives, at, of) for name, of in DURATIONS.items()},
     )
 
 
@@ -68,16 +68,42 @@ def _errors(
     return {kind: counted(each, at).tolist() for kind, each in moments.items() if each}
 
 
-def _gaps(
-    record: ScenarioRecord, lives: Sequence[LifeRecord], at: Floats
+def _percentiles(
+    record: ScenarioRecord, lives: Sequence[LifeRecord], at: Floats, of: DurationsOf
 ) -> dict[str, list[int | None]]:
     histograms = StepHistograms(at)
-    for each in lives:
-        signs = np.fromiter(_signs(each), np.int64)
-        if len(signs) > 1:
-            histograms.add(signs[1:] - record.began_ms, np.diff(signs))
+    pairs = [of(record, each) for each in lives]
+    if pairs:
+        ends, durations = np.concatenate(pairs, axis=1)
+        histograms.add(ends - record.began_ms, durations)
     found = {name: histograms.percentile(share) for name, share in SHARES.items()}
     return {**found, "max": histograms.largest()}
+
+
+def _waits(record: ScenarioRecord, each: LifeRecord) -> Integers:
+    """Return when each wait for an assignment ended with one, and how long it had lasted."""
+    assigned = {
+        event.time_ms for event in each.timeline.events if event.kind is MemberHistoryKind.ASSIGNED
+    }
+    waits = [
+        (ended_ms, ended_ms - began_ms)
+        for began_ms, ended_ms in unavailable(record, each)
+        if ended_ms in assigned
+    ]
+    return np.array(waits, np.int64).reshape(-1, 2).T
+
+
+def _gaps(_record: ScenarioRecord, each: LifeRecord) -> Integers:
+    """Return the answered heartbeats of a life but the first, and the time since the one before."""
+    signs = np.fromiter(_signs(each), np.int64)
+    return np.stack((signs[1:], np.diff(signs)))
+
+
+DurationsOf: TypeAlias = "Callable[[ScenarioRecord, LifeRecord], Integers]"
+"""Returns two rows: when each duration of a life ended, and its length, both in milliseconds."""
+
+DURATIONS: Final[Mapping[str, DurationsOf]] = {"waits": _waits, "gaps": _gaps}
+"""What is measured in percentiles: waits for an assignment, and gaps between heartbeats."""
 
 
 def _signs(each: LifeRecord) -> Iterator[int]:

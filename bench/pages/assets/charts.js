@@ -31,21 +31,22 @@ class Chart {
         y: scale,
       },
       axes: [
-        { ...axis, size: 22, gap: 2, splits: (plot) => ticks(plot.bbox.width / devicePixelRatio).at,
+        { ...axis, size: 26, gap: 6, splits: (plot) => ticks(plot.bbox.width / devicePixelRatio).at,
           values: (plot, splits) => splits.map((each) => clock(each, splits.length > 1 ? splits[1] - splits[0] : 1000)) },
-        { ...axis, size: LEFT, gap: 6, space: 28, splits: this.kind.splits, values: (plot, splits) => splits.map((each) => (each === null ? "" : words(each))) },
+        { ...axis, size: LEFT, gap: 6, space: 28, splits: this.kind.splits, filter: (plot, splits) => splits,
+          values: (plot, splits) => splits.map((each) => words(each)) },
       ],
       series: [
-        { label: "time", value: (plot, each) => (each === null ? "–" : clock(each, 100)) },
+        { label: "time", value: (plot, each) => (isNothing(each) ? "the whole run" : clock(each, 100)) },
         ...all.map((line) => ({
           label: line.label,
           stroke: colour(line.colour),
           width: line.width || 1.5,
           fill: line.isArea ? `rgba(${colour("shade")}, 0.2)` : undefined,
-          paths: line.isLine ? undefined : uPlot.paths.stepped({ align: 1 }),
-          points: { show: false },
-          spanGaps: Boolean(line.isLine),
-          value: (plot, each) => (each === null || each === undefined ? "–" : words(each, true)),
+          paths: this.kind.isPoints ? () => null : this.kind.isLine ? undefined : uPlot.paths.stepped({ align: 1 }),
+          points: { show: Boolean(this.kind.isPoints), size: line.size, fill: colour(line.colour), width: 0 },
+          spanGaps: Boolean(this.kind.isLine),
+          value: (plot, each, index, at) => (isNothing(at) ? this.most(line) : isNothing(each) ? "–" : words(each, true)),
         })),
       ],
       cursor: {
@@ -68,12 +69,13 @@ class Chart {
     this.plot.root.setAttribute("aria-label", this.summary(all));
   }
 
+  most(line) {
+    const values = line.values.filter((each) => each !== null);
+    return values.length ? `at most ${this.kind.words(Math.max(...values), true)}` : "none";
+  }
+
   summary(all) {
-    const most = all.map((line) => {
-      const values = line.values.filter((each) => each !== null);
-      return `${line.label}: at most ${values.length ? this.kind.words(Math.max(...values), true) : "nothing"}`;
-    });
-    return `Chart over time. ${most.join(", ")}.`;
+    return `Chart over time. ${all.map((line) => `${line.label}: ${this.most(line)}`).join(", ")}.`;
   }
 
   drawSpans(plot) {
@@ -147,8 +149,12 @@ class Chart {
   }
 }
 
+function isNothing(value) {
+  return value === null || value === undefined;
+}
+
 function count(value, isExact) {
-  return isExact ? String(Math.round(value * 100) / 100) : String(Math.round(value * 10) / 10);
+  return value.toLocaleString("en-US", { maximumFractionDigits: value >= 100 ? 0 : isExact ? 2 : 1 });
 }
 
 /* The next 1, 2 or 5 with zeros, above or below a value. */
@@ -158,7 +164,26 @@ function round(value, way) {
   return way > 1 ? all.find((each) => each >= value) : all.reverse().find((each) => each <= value * way) || power / 2;
 }
 
+/* Axes of durations are logarithmic: at 1, 2, 5 and so on, or, over a wide range, at powers of ten. */
+const DURATIONS = {
+  words: (value, isExact) => (isExact ? duration(value) : briefly(value)),
+  scale: { distr: 3, range: (plot, min, max) => [round(min || 1, 0.99), round((max || 1) * 1.01, 10)] },
+  splits: (plot, axis, min, max) => {
+    const found = [];
+    for (let at = min; at <= max * 1.001; at = round(at * 1.01, 10)) found.push(at);
+    return found.length <= 5 ? found : found.filter((each) => Math.abs(Math.log10(each) % 1) < 1e-9);
+  },
+};
+
 const COUNTS_FROM_0 = { range: (plot, min, max) => [0, Math.max(1, max * 1.08)] };
+function percentiles(measured) {
+  return [
+    { label: "longest", values: measured.max, colour: "second", width: 2.5, size: 9 },
+    { label: "p99", values: measured.p99, colour: "first", size: 6 },
+    { label: "p50", values: measured.p50, colour: "third", size: 4 },
+  ];
+}
+
 const ERROR_COLOURS = ["second", "first", "rebalance", "third", "ink"];
 
 const CHARTS = {
@@ -171,20 +196,8 @@ const CHARTS = {
       { label: "members that run", values: trends.running, colour: "third" },
     ],
   },
-  gaps: {
-    words: duration,
-    scale: { distr: 3, range: (plot, min, max) => [round(min || 1, 0.99), round((max || 1) * 1.01, 10)] },
-    splits: (plot, axis, min, max) => {
-      const found = [];
-      for (let at = min; at <= max * 1.001; at = round(at * 1.01, 10)) found.push(at);
-      return found;
-    },
-    lines: (trends) => [
-      { label: "longest", values: trends.gaps_ms.max, colour: "second", isLine: true },
-      { label: "p99", values: trends.gaps_ms.p99, colour: "first", isLine: true },
-      { label: "p50", values: trends.gaps_ms.p50, colour: "third", isLine: true },
-    ],
-  },
+  waits: { ...DURATIONS, isPoints: true, lines: (trends) => percentiles(trends.durations_ms.waits) },
+  gaps: { ...DURATIONS, isLine: true, lines: (trends) => percentiles(trends.durations_ms.gaps) },
   errors: {
     words: count,
     scale: COUNTS_FROM_0,

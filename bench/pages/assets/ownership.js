@@ -163,7 +163,7 @@ class Picture {
     brush.fillText("rebalances", LEFT - 6, this.top - STRIP / 2 - 2);
     const every = Math.max(1, Math.ceil(14 / this.tall));
     for (let number = 0; number < this.rows; number += every) {
-      brush.fillText(this.fitted(brush, this.label(number)), LEFT - 6, this.top + (number + 0.5) * this.tall);
+      brush.fillText(this.fitted(brush, this.partition(number * this.story.ownership.band)), LEFT - 6, this.top + (number + 0.5) * this.tall);
     }
     brush.textAlign = "left";
   }
@@ -432,19 +432,21 @@ function countFill(picture, owners) {
 function drawBands(picture, brush, row, number) {
   const { step_ms: step } = picture.story.ownership;
   let at = 0;
-  for (let index = 0; index < row.length; index += 3) {
+  for (let index = 0; index < row.length; index += 4) {
     const to = Math.min(at + row[index] * step, picture.run.duration_ms);
-    picture.box(brush, bandFill(picture, row[index + 1], row[index + 2]), at, to, number);
-    if (row[index + 1]) {
-      brush.globalAlpha = 0.2 + 0.8 * (row[index + 1] / 1000);
-      picture.box(brush, picture.colours.nobody, at, to, number);
+    const [before, unowned, changes] = row.slice(index + 1, index + 4);
+    picture.box(brush, bandFill(picture, changes), at, to, number);
+    for (const [share, fill] of [[before, "before"], [unowned, "nobody"]]) {
+      if (!share) continue;
+      brush.globalAlpha = 0.2 + 0.8 * (share / 1000);
+      picture.box(brush, picture.colours[fill], at, to, number);
       brush.globalAlpha = 1;
     }
     at = to;
   }
 }
 
-function bandFill(picture, unowned, changes) {
+function bandFill(picture, changes) {
   const { band } = picture.story.ownership;
   return `rgba(${picture.colours.shade}, ${changes ? 0.4 + 0.6 * Math.min(1, changes / band) : 0.18})`;
 }
@@ -484,10 +486,12 @@ const STRETCHES = {
     const { step_ms: step } = picture.story.ownership;
     const found = [];
     let at = 0;
-    for (let index = 0; index < row.length; index += 3) {
+    for (let index = 0; index < row.length; index += 4) {
       const to = Math.min(at + row[index] * step, picture.run.duration_ms);
-      const what = `${row[index + 1] / 10} % without an owner, ${row[index + 2]} changes in each ${duration(step)}`;
-      found.push({ from: at, to, what, fill: bandFill(picture, row[index + 1], row[index + 2]) });
+      const [before, unowned, changes] = row.slice(index + 1, index + 4);
+      const what = `${unowned / 10} % without an owner, ${before ? `${before / 10} % not yet assigned, ` : ""}` +
+        `${changes} changes of owner in each ${duration(step)}`;
+      found.push({ from: at, to, what, fill: bandFill(picture, changes) });
       at = to;
     }
     return found;

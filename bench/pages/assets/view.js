@@ -57,6 +57,11 @@ function duration(ms) {
   return Math.floor(ms / 60000) + " min " + Math.round((ms % 60000) / 1000) + " s";
 }
 
+function briefly(ms) {
+  if (ms < 1000) return ms + " ms";
+  return ms < 120000 ? ms / 1000 + " s" : Math.round(ms / 60000) + " min";
+}
+
 function clock(ms, step) {
   const hours = Math.floor(ms / 3600000);
   const minutes = Math.floor((ms % 3600000) / 60000);

@@ -16,7 +16,7 @@ from bench.pages.files import report_path, write_report
 from bench.pages.page import page
 from bench.pages.runs import report
 from bench.scenarios.scenario import GroupLimits
-from tests.bench.pages.histories import A, event, handed_over, life, run
+from tests.bench.pages.histories import T0, A, F, R, crowd, event, handed_over, life, run
 
 ROOT = Path(__file__).parent.parent.parent.parent
 ASSETS = ROOT / "bench" / "pages" / "assets"
@@ -56,6 +56,23 @@ def hostile():
         limits=GroupLimits(unowned_seconds_max=1), name=HOSTILE,
     )  # fmt: skip
     return report(HOSTILE, HOSTILE, [made, made], program=HOSTILE, made=HOSTILE)
+
+
+def test_a_page_of_fifty_thousand_members_is_small():
+    text = page(report("s", "x", [crowd(50_000)]))
+    assert len(text) < 300_000
+
+
+def test_names_and_stretches_without_end_make_no_page_without_end():
+    long, moments = "n" * 249, range(1_000, 9_000, 4)
+    turns = [
+        [each for at in moments for each in (event(at + n, A, at + n, T0), event(at + n + 2, R))]
+        for n in (0, 2)
+    ]
+    lives = [life(f"{long}{n}", n, *events) for n, events in enumerate(turns)]
+    goes = [life(f"{long}{at}", at, event(at, A, at), event(at, F, -1)) for at in moments]
+    made = run(*lives, *goes, marks=[(at, f"a: {long}") for at in moments], name=long)
+    assert len(page(report(long, long, [made] * 8))) < 6_000_000
 
 
 def plain():

@@ -75,8 +75,8 @@ def test_what_is_too_fine_is_drawn_in_bands(monkeypatch):
     )
     picture = times.picture(is_exclusive=True)
     assert (picture.form, picture.band, picture.step_ms) == ("bands", 2, 100)
-    assert picture.rows[0] == [10, 0, 0, 1, 0, 1, 89, 0, 0]
-    assert picture.rows[1] == [50, 500, 0, 50, 1000, 0]
+    assert picture.rows[0] == [10, 0, 0, 0, 1, 0, 0, 1, 89, 0, 0, 0]
+    assert picture.rows[1] == [50, 500, 0, 0, 50, 500, 500, 0]
 
 
 def test_a_picture_of_many_partitions_stays_small():
@@ -88,7 +88,7 @@ def test_a_picture_of_many_partitions_stays_small():
     picture = OwnershipTimes(partitions, owners, 0, 1_000).picture(is_exclusive=True)
     assert picture.form == "bands"
     assert len(picture.rows) <= ownership.BANDS_MAX
-    assert sum(map(len, picture.rows)) <= 3 * ownership.BANDS_MAX * ownership.BAND_STEPS_MAX
+    assert sum(map(len, picture.rows)) <= 4 * ownership.STRETCHES_MAX
 
 
 def causes(reported):
@@ -120,6 +120,12 @@ def test_a_static_member_that_comes_back_in_time_is_no_cause():
         )
     )
     assert told == [(1, 0, 20, "x, y joined"), (2, 7_000, 7_100, NOBODY)]
+
+
+def test_a_cause_is_told_of_one_member_or_of_several():
+    gone = [life(name, n, event(20, A, 1), ended_ms=2_000) for n, name in enumerate("xz")]
+    told = causes(run(life("y", 9, event(20, A, 1), event(9_000, A, 2)), *gone))
+    assert told[1][3] == "x, z were not heard for a session timeout"
 
 
 def test_a_cause_names_a_few_members_and_counts_the_others():

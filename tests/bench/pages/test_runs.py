@@ -5,9 +5,10 @@ from dataclasses import replace
 
 from bench.pages import runs
 from bench.pages.document import as_json
-from bench.pages.runs import FIGURES, report
-from bench.scenarios.scenario import GroupLimits
-from bench.scenarios.verdict import COLUMNS, LIMITS
+from bench.pages.groups import FIGURES
+from bench.pages.runs import report
+from bench.scenarios.scenario import Group, GroupLimits
+from bench.scenarios.verdict import COLUMNS, LIMITS, GroupVerdict
 from tests.bench.pages.histories import T0, A, J, event, handed_over, life, run
 
 
@@ -69,9 +70,19 @@ def test_what_waits_sums_up_to_the_costs():
     assert (trends.running[0], trends.running[-1]) == (2, 1)
 
 
+def test_waits_last_until_an_assignment_and_count_when_they_end():
+    trends = reported(handed_over()).runs[0].stories[0].trends
+    waits = {
+        name: {index * trends.step_ms: wait for index, wait in enumerate(each) if wait}
+        for name, each in trends.durations_ms["waits"].items()
+    }
+    assert waits == {name: {100: 100, 3_500: 500} for name in ("p50", "p99", "max")}
+
+
 def test_gaps_count_when_they_end():
     trends = reported(handed_over()).runs[0].stories[0].trends
-    ends = {index * trends.step_ms: gap for index, gap in enumerate(trends.gaps_ms["max"]) if gap}
+    gaps = trends.durations_ms["gaps"]["max"]
+    ends = {index * trends.step_ms: gap for index, gap in enumerate(gaps) if gap}
     assert ends == {2_100: 2_000, 3_500: 1_400}
 
 
@@ -103,17 +114,64 @@ def test_several_runs_stand_side_by_side():
     )
 
 
-def test_only_the_groups_that_cost_most_are_drawn(monkeypatch):
-    monkeypatch.setattr(runs, "STORIES_MAX", 1)
-    one = handed_over()
-    second = replace(
-        one.verdict.groups[0], costs=replace(one.verdict.groups[0].costs, unavailable_member_ms=1)
+def crowded(*unavailable_ms, over=(), name="run"):
+    """Return a run of groups g0, g1 and so on that paid this; those of ``over`` exceed a limit."""
+    one = handed_over(name=name)
+    paid = one.verdict.groups[0].costs
+    groups = tuple(
+        GroupVerdict(
+            group=Group(name=f"g{number}", topics=("t",)),
+            costs=replace(paid, unavailable_member_ms=each, unowned_ms=each),
+            exceeded=("2 rebalances, and at most 1 were expected.",) if number in over else (),
+        )
+        for number, each in enumerate(unavailable_ms)
     )
-    both = replace(one.verdict, groups=(second, one.verdict.groups[0]))
-    made = reported(replace(one, verdict=both)).runs[0]
-    assert len(made.costs) == 2
-    assert [each.group for each in made.stories] == ["a", "a"]
-    assert made.notes[0].startswith("1 of 2 groups are drawn")
+    partitions = {each.group.name: [T0] for each in groups}
+    return replace(
+        one,
+        record=replace(one.record, lives=(), partitions=partitions),
+        verdict=replace(one.verdict, groups=groups),
+    )
+
+
+def drawn(made):
+    return [[each.group for each in run.stories] for run in made.runs]
+
+
+def test_only_the_groups_that_exceed_a_limit_or_cost_most_are_drawn(monkeypatch):
+    monkeypatch.setattr(runs, "STORIES_EACH_MAX", 2)
+    made = reported(crowded(1, 7, 9, 8, over={1}))
+    assert drawn(made) == [["g1", "g2"]]
+    assert len(made.runs[0].costs) == 4
+    assert made.runs[0].notes[0].startswith("2 of 4 groups are drawn")
+
+
+def test_the_same_groups_are_drawn_side_by_side(monkeypatch):
+    monkeypatch.setattr(runs, "STORIES_EACH_MAX", 2)
+    made = reported(crowded(1, 2, 3, name="one"), crowded(9, 2, 3, name="two"))
+    assert drawn(made) == [["g0", "g2"], ["g0", "g2"]]
+
+
+def test_many_runs_have_fewer_pictures_each(monkeypatch):
+    monkeypatch.setattr(runs, "STORIES_MAX", 4)
+    made = reported(*(crowded(1, 2, 3, name=f"{each}") for each in range(3)))
+    assert drawn(made) == [["g2"]] * 3
+
+
+def test_a_table_of_very_many_groups_adds_the_cheap_ones_up(monkeypatch):
+    monkeypatch.setattr(runs, "GROUPS_MAX", 2)
+    *kept, rest = reported(crowded(4_000, 1_000, 3_000, 2_000)).runs[0].costs
+    assert [each.group for each in kept] == ["g0", "g2"]
+    assert rest.group == "2 other groups"
+    figures = {each.name: each.value for each in rest.figures}
+    assert (figures["unavailable member-s"], figures["longest unowned s"]) == (3, 2)
+    assert figures["rebalances"] == 2
+
+
+def test_a_verdict_has_a_few_reasons_and_counts_the_others():
+    made = reported(crowded(*range(50), over=range(50)))
+    assert made.verdict.count("were expected") == 8
+    assert made.verdict.endswith("; and 42 more.")
 
 
 def test_the_document_is_json():

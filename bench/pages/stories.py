@@ -1,0 +1,106 @@
+"""How single groups fared in a run: from a record to what their pictures are drawn from."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from bench.pages.document import GroupStory, Mark
+from bench.pages.groups import STORIES_EACH_MAX
+from bench.pages.ownership import ROWS_MAX, STRETCHES_MAX, OwnershipTimes
+from bench.pages.rebalances import rebalances
+from bench.pages.trends import trends
+from bench.scenarios.record import owners
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from bench.pages.document import OwnershipPicture
+    from bench.scenarios.record import ScenarioRecord
+
+MARKS_MAX: Final = 200
+WORDS_MAX: Final = 400
+"""Characters of a cause or a mark."""
+
+REBALANCES_MAX: Final = 500
+REPORT_REBALANCES_MAX: Final = 2_400
+"""Rebalances of a group that are listed, and those of all groups of a report."""
+
+REPORT_STRETCHES_MAX: Final = STRETCHES_MAX * STORIES_EACH_MAX // 3
+"""All pictures of a report have at most about so many stretches."""
+
+
+def stories(
+    record: ScenarioRecord, session_ms_of: Mapping[str, int], pictures: int, notes: list[str]
+) -> list[GroupStory]:
+    """Return the stories of the groups of ``session_ms_of``, which has their session timeouts.
+
+    The report has as many ``pictures``. What is left out or summarised is added to ``notes``.
+    """
+    room = _Room(
+        min(STRETCHES_MAX, REPORT_STRETCHES_MAX // max(1, pictures)),
+        min(REBALANCES_MAX, REPORT_REBALANCES_MAX // max(1, pictures)),
+    )
+    return [_story(record, name, each, room, notes) for name, each in session_ms_of.items()]
+
+
+class _Room(NamedTuple):
+    """How much of one group a report has room for."""
+
+    stretches: int
+    rebalances: int
+
+
+def marks(record: ScenarioRecord, groups: Sequence[str], notes: list[str]) -> list[Mark]:
+    """Return what was done; a text that begins with a group's name is about that group."""
+    if len(record.marks) > MARKS_MAX:
+        notes.append(f"Only the first {MARKS_MAX} of {len(record.marks)} marks are shown.")
+    return [_mark(at_ms, text, groups) for at_ms, text in record.marks[:MARKS_MAX]]
+
+
+def _mark(at_ms: int, text: str, groups: Sequence[str]) -> Mark:
+    group = next((each for each in groups if text.startswith(f"{each}: ")), None)
+    return Mark(
+        at_ms=int(at_ms), text=cut(text if group is None else text[len(group) + 2 :]), group=group
+    )
+
+
+def cut(text: str) -> str:
+    """Return the beginning of a long text."""
+    return text if len(text) <= WORDS_MAX else f"{text[:WORDS_MAX]}..."
+
+
+def _story(
+    record: ScenarioRecord, name: str, session_ms: int, room: _Room, notes: list[str]
+) -> GroupStory:
+    lives = record.of_group(name)
+    duration_ms = record.ended_ms - record.began_ms
+    times = OwnershipTimes(
+        record.partitions[name], owners(record, lives), record.began_ms, duration_ms
+    )
+    moves = [moment for _, moment in times.changes()]
+    spans = rebalances(record, lives, session_ms, moves)
+    if len(spans) > room.rebalances:
+        notes.append(f"{name}: the first {room.rebalances} of {len(spans)} generations are listed.")
+    picture = times.picture(
+        is_exclusive=all(each.timeline.is_exclusive for each in lives),
+        stretches_max=room.stretches,
+    )
+    if picture.form == "bands":
+        notes.append(_banded(name, picture, times, room.stretches))
+    return GroupStory(
+        group=name,
+        rebalances=[replace(each, cause=cut(each.cause)) for each in spans[: room.rebalances]],
+        trends=trends(record, lives, times),
+        ownership=picture,
+    )
+
+
+def _banded(name: str, picture: OwnershipPicture, times: OwnershipTimes, stretches_max: int) -> str:
+    stretches = sum(map(len, times.stretches))
+    return (
+        f"{name}: its {len(times.partitions):,} partitions had {stretches:,} stretches of"
+        f" ownership, more than this picture shows ({ROWS_MAX:,} and {stretches_max:,}). Each row"
+        f" stands for {picture.band} partitions and each column for {picture.step_ms / 1000:g} s:"
+        " how many had no owner, and how many changed it."
+    )
