@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from bench.pages.document import CostRow, Figure
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Sequence
+    from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
     from bench.scenarios.record import GroupCosts
-    from bench.scenarios.verdict import GroupVerdict
 
 GROUPS_MAX: Final = 200
 """Groups in the table of costs; the others are one row."""
@@ -18,6 +18,10 @@ GROUPS_MAX: Final = 200
 STORIES_MAX: Final = 24
 STORIES_EACH_MAX: Final = 12
 """Groups drawn, of all runs and of each."""
+
+
+REASONS_MAX: Final = 8
+"""A verdict in one sentence has at most so many reasons, and counts the others."""
 
 
 class FigureRow(NamedTuple):
@@ -40,22 +44,38 @@ FIGURES: Final = {
 """The figures of each group, under the names that the table of a verdict has."""
 
 
-def figures(row: GroupVerdict) -> tuple[Figure, ...]:
-    """Return what one group paid, each figure with its limit."""
-    return tuple(
-        Figure(
-            name=name,
-            value=figure.value(row.costs),
-            limit=None if figure.limit is None else getattr(row.group.expect, figure.limit),
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PaidGroup:
+    """What one group paid; ``limits`` are by the settings of ``expect``, as far as there are any.
+
+    ``kind`` says what its members are.
+    """
+
+    name: str
+    kind: str
+    costs: GroupCosts
+    limits: Mapping[str, float] = field(default_factory=dict)
+
+    def figures(self) -> tuple[Figure, ...]:
+        """Return what the group paid, each figure with its limit."""
+        return tuple(
+            Figure(name=name, value=row.value(self.costs), limit=self.limits.get(row.limit or ""))
+            for name, row in FIGURES.items()
         )
-        for name, figure in FIGURES.items()
-    )
 
 
-def cost_rows(groups: Sequence[GroupVerdict], shown: Collection[str]) -> list[CostRow]:
+def cost_rows(groups: Sequence[PaidGroup], shown: Collection[str]) -> list[CostRow]:
     """Return a row for each group of ``shown``, and one for all others."""
-    rows = [_row(each) for each in groups if each.group.name in shown]
-    others = [each for each in groups if each.group.name not in shown]
+    rows = [
+        CostRow(
+            group=each.name,
+            kind=f"{each.costs.members:,} members, {each.kind}",
+            figures=each.figures(),
+        )
+        for each in groups
+        if each.name in shown
+    ]
+    others = [each for each in groups if each.name not in shown]
     if others:
         members = sum(each.costs.members for each in others)
         rows.append(
@@ -71,7 +91,7 @@ def cost_rows(groups: Sequence[GroupVerdict], shown: Collection[str]) -> list[Co
     return rows
 
 
-def costliest(runs: Sequence[Sequence[GroupVerdict]], most: int) -> list[str]:
+def costliest(runs: Sequence[Sequence[PaidGroup]], most: int) -> list[str]:
     """Return the names of at most ``most`` groups of these runs, in their order.
 
     Those that exceed a limit come first, then those that pay most, whichever run it is: the same
@@ -80,17 +100,24 @@ def costliest(runs: Sequence[Sequence[GroupVerdict]], most: int) -> list[str]:
     paid: dict[str, tuple[bool, int]] = {}
     for groups in runs:
         for each in groups:
-            is_over, unavailable_ms = paid.get(each.group.name, (False, 0))
-            paid[each.group.name] = (
-                is_over or bool(each.exceeded),
+            is_over, unavailable_ms = paid.get(each.name, (False, 0))
+            paid[each.name] = (
+                is_over or not all(figure.is_within for figure in each.figures()),
                 max(unavailable_ms, each.costs.unavailable_member_ms),
             )
     kept = {*sorted(paid, key=lambda name: paid[name], reverse=True)[:most]}
     return [name for name in paid if name in kept]
 
 
-def _row(row: GroupVerdict) -> CostRow:
-    kind = f"{row.group.protocol}, {'static' if row.group.static else 'dynamic'}"
-    return CostRow(
-        group=row.group.name, kind=f"{row.costs.members:,} members, {kind}", figures=figures(row)
+def which_are_drawn(drawn: int, groups: int) -> str:
+    """Say which groups :func:`costliest` chose to be drawn."""
+    return (
+        f"{drawn} of {groups} groups are drawn: those that exceed a limit, then those that cost"
+        " most."
     )
+
+
+def joined(reasons: Sequence[str]) -> str:
+    """Return the first reasons of a verdict, and how many more there are."""
+    more = len(reasons) - REASONS_MAX
+    return "; ".join([*reasons[:REASONS_MAX], *([f"and {more} more"] if more > 0 else [])])

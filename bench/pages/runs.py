@@ -10,12 +10,15 @@ from bench.pages.groups import (
     GROUPS_MAX,
     STORIES_EACH_MAX,
     STORIES_MAX,
+    PaidGroup,
     cost_rows,
     costliest,
-    figures,
+    joined,
+    which_are_drawn,
 )
 from bench.pages.stories import marks, stories
 from bench.scenarios.members import SESSION_TIMEOUT_MS
+from bench.scenarios.verdict import LIMITS
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -25,9 +28,6 @@ if TYPE_CHECKING:
 
 SENTENCES_MAX: Final = 20
 """Sentences of each check that are kept."""
-
-REASONS_MAX: Final = 8
-"""A verdict in one sentence has at most so many reasons, and counts the others."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,10 +43,13 @@ def report(
     title: str, about: str, runs: Sequence[ReportedRun], program: str = "Rollcall", made: str = ""
 ) -> ReportDocument:
     """Return the document of these runs, one or several side by side."""
-    groups = [run.verdict.groups for run in runs]
+    groups = [_paid(run) for run in runs]
     drawn = costliest(groups, max(1, min(STORIES_EACH_MAX, STORIES_MAX // len(runs))))
     shown = costliest(groups, GROUPS_MAX)
-    pages = [_run(each, drawn, shown, len(runs)) for each in runs]
+    pages = [
+        _run(run, paid, drawn, shown, len(runs) * len(drawn))
+        for run, paid in zip(runs, groups, strict=True)
+    ]
     return ReportDocument(
         title=title,
         about=about,
@@ -68,7 +71,7 @@ def _compared(runs: Sequence[ReportedRun]) -> str:
         paid.append((not run.verdict.is_clean, unavailable_ms, count, run.name))
     paid.sort()
     words = [
-        f"{name} {unavailable_ms / 1000:.1f} and {count}{', not clean' if is_broken else ''}"
+        f"{name} {unavailable_ms / 1000:,.1f} and {count:,}{', not clean' if is_broken else ''}"
         for is_broken, unavailable_ms, count, name in paid
     ]
     return (
@@ -77,31 +80,47 @@ def _compared(runs: Sequence[ReportedRun]) -> str:
     )
 
 
-def _run(run: ReportedRun, drawn: Sequence[str], shown: Sequence[str], runs: int) -> RunReport:
+def _paid(run: ReportedRun) -> list[PaidGroup]:
+    return [
+        PaidGroup(
+            name=each.group.name,
+            kind=f"{each.group.protocol}, {'static' if each.group.static else 'dynamic'}",
+            costs=each.costs,
+            limits={
+                name: limit
+                for name in LIMITS
+                if (limit := getattr(each.group.expect, name)) is not None
+            },
+        )
+        for each in run.verdict.groups
+    ]
+
+
+def _run(
+    run: ReportedRun, paid: Sequence[PaidGroup], drawn: Sequence[str], shown: Sequence[str],
+    pictures: int,
+) -> RunReport:  # fmt: skip
     record, verdict = run.record, run.verdict
     of_name = {each.group.name: each for each in verdict.groups}
     notes: list[str] = []
     if len(of_name) > len(drawn):
-        notes.append(
-            f"{len(drawn)} of {len(of_name)} groups are drawn: those that exceed a limit, then"
-            " those that cost most."
-        )
+        notes.append(which_are_drawn(len(drawn), len(of_name)))
     sessions = {
         name: of_name[name].group.session_timeout_ms or SESSION_TIMEOUT_MS
         for name in drawn
         if name in of_name
     }
-    told = stories(record, sessions, len(drawn) * runs, notes)
+    told = stories(record, sessions, pictures, notes)
     if verdict.late:
         notes.append(f"{verdict.late} steps were late: the machine was too slow for the plan.")
     return RunReport(
         name=run.name,
         how=verdict.how,
         is_clean=verdict.is_clean,
-        verdict=_sentence(verdict),
+        verdict=_sentence(verdict, paid),
         duration_ms=record.ended_ms - record.began_ms,
         changed_ms=record.changed_ms - record.began_ms,
-        costs=cost_rows(verdict.groups, shown),
+        costs=cost_rows(paid, shown),
         found={name: list(each)[:SENTENCES_MAX] for name, each in verdict.found.items()},
         marks=marks(record, [*of_name], notes),
         stories=told,
@@ -109,9 +128,9 @@ def _run(run: ReportedRun, drawn: Sequence[str], shown: Sequence[str], runs: int
     )
 
 
-def _sentence(verdict: ScenarioVerdict) -> str:
+def _sentence(verdict: ScenarioVerdict, paid: Sequence[PaidGroup]) -> str:
     if verdict.is_clean:
-        limited = sum(each.limit is not None for row in verdict.groups for each in figures(row))
+        limited = sum(len(each.limits) for each in paid)
         kept = f"every limit was kept ({limited})" if limited else "no limits were set"
         return f"No rule was broken, and {kept}.{_dearest(verdict)}"
     broken = [f"{name}: {len(each)}" for name, each in verdict.found.items()]
@@ -123,13 +142,6 @@ def _sentence(verdict: ScenarioVerdict) -> str:
     return f"{joined(broken)}."
 
 
-def joined(reasons: Sequence[str]) -> str:
-    """Return the first reasons of a verdict, and how many more there are."""
-    more = len(reasons) - REASONS_MAX
-    words = [*reasons[:REASONS_MAX], *([f"and {more} more"] if more > 0 else [])]
-    return "; ".join(words)
-
-
 def _dearest(verdict: ScenarioVerdict) -> str:
     """Say which group paid most."""
     most = max(verdict.groups, key=lambda each: each.costs.unavailable_member_ms, default=None)
@@ -137,5 +149,5 @@ def _dearest(verdict: ScenarioVerdict) -> str:
         return ""
     return (
         f" {most.group.name} paid most: {most.costs.rebalances} rebalances, and"
-        f" {most.costs.unavailable_member_ms / 1000:.1f} member-seconds without an assignment."
+        f" {most.costs.unavailable_member_ms / 1000:,.1f} member-seconds without an assignment."
     )

@@ -163,7 +163,8 @@ class Picture {
     brush.fillText("rebalances", LEFT - 6, this.top - STRIP / 2 - 2);
     const every = Math.max(1, Math.ceil(14 / this.tall));
     for (let number = 0; number < this.rows; number += every) {
-      brush.fillText(this.fitted(brush, this.partition(number * this.story.ownership.band)), LEFT - 6, this.top + (number + 0.5) * this.tall);
+      brush.fillText(this.fitted(brush, this.partition(number * this.story.ownership.band)), LEFT - 6,
+        Math.max(this.top + 6, this.top + (number + 0.5) * this.tall));
     }
     brush.textAlign = "left";
   }

@@ -116,13 +116,16 @@ def test_several_runs_stand_side_by_side():
 
 def crowded(*unavailable_ms, over=(), name="run"):
     """Return a run of groups g0, g1 and so on that paid this; those of ``over`` exceed a limit."""
+    limits = GroupLimits(rebalances_max=0)
     one = handed_over(name=name)
     paid = one.verdict.groups[0].costs
     groups = tuple(
         GroupVerdict(
-            group=Group(name=f"g{number}", topics=("t",)),
+            group=Group(
+                name=f"g{number}", topics=("t",), expect=limits if number in over else GroupLimits()
+            ),
             costs=replace(paid, unavailable_member_ms=each, unowned_ms=each),
-            exceeded=("2 rebalances, and at most 1 were expected.",) if number in over else (),
+            exceeded=("1 rebalances, and at most 0 were expected.",) if number in over else (),
         )
         for number, each in enumerate(unavailable_ms)
     )
