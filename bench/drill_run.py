@@ -17,7 +17,7 @@ from failover.drills.drill import FAULTS, UNTIL_WHOLE, Action, Condition, DrillS
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from bench.load.rehearsal import Members
+    from bench.load.rehearsal import Members, RehearsalLog
     from bench.servers.live_cluster import LiveCluster
     from failover.drills.drill import Drill
     from failover.drills.verdict import Verdict
@@ -26,12 +26,18 @@ if TYPE_CHECKING:
 class DrillRun:
     """One run of one drill on one cluster, with members of its own or watching ``group_ids``."""
 
-    def __init__(self, drill: Drill, live: LiveCluster, group_ids: Sequence[str] = ()) -> None:
+    def __init__(
+        self,
+        drill: Drill,
+        live: LiveCluster,
+        group_ids: Sequence[str] = (),
+        log: RehearsalLog | None = None,
+    ) -> None:
         self.drill = drill
         self.live = live
-        self._rehearsal: Rehearsal = (
-            ObservedRehearsal(drill, live, group_ids) if group_ids else Rehearsal(drill, live)
-        )
+        self._rehearsal = Rehearsal(drill, live, log)
+        if group_ids:
+            self._rehearsal = ObservedRehearsal(drill, live, group_ids, log)
 
     def play(self) -> Verdict:
         """Let the members join, carry out every step, and judge."""

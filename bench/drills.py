@@ -28,7 +28,9 @@ from bench.host_drills import run as host_drills
 from bench.host_drills.table import HOST_DRILLS
 from bench.hosts.waiting import HostError
 from bench.interruption import Interrupted, interruptible
-from bench.load.rehearsal import WARM_UP_S
+from bench.load.rehearsal import WARM_UP_S, RehearsalLog
+from bench.pages.drilled import drill_report
+from bench.pages.files import report_path, write_aside, write_reports
 from bench.servers.rollcall import running_rollcall
 from bench.servers.server import StartError
 from failover.drills.checked import DrillError
@@ -55,9 +57,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
         _print_list()
         return OK if asked.list else BAD_INPUT
     try:
-        play = _planned(asked)
+        log = RehearsalLog()
+        drill, play = _planned(asked, log)
         with interruptible():
             verdict = play()
+        if asked.json:
+            write_aside(asked.json, json.dumps(verdict.document(), indent=2) + "\n")
+        write_reports(asked.report, lambda: drill_report(drill, verdict, log))
     except Interrupted as stop:
         print(f"rollcall: The drill was {stop}.", file=sys.stderr)
         return stop.exit_code
@@ -68,8 +74,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(f"rollcall: The drill could not be completed: {error}", file=sys.stderr)
         return FAILURE
     print(verdict.text())
-    if asked.json:
-        asked.json.write_text(json.dumps(verdict.document(), indent=2) + "\n")
     return OK if verdict.is_clean else FAILURE
 
 
@@ -81,13 +85,16 @@ def _print_list() -> None:
         print(f"{row.name:26} --hosts {row.hosts_min}   {row.about}")
 
 
-def _planned(asked: argparse.Namespace) -> Callable[[], Verdict]:
-    """Return what runs the drill asked for; raises BadInputError."""
+def _planned(asked: argparse.Namespace, log: RehearsalLog) -> tuple[Drill, Callable[[], Verdict]]:
+    """Return the drill asked for, and what runs it; raises BadInputError."""
     if asked.name in HOST_DRILLS:
         if asked.running or asked.data_dir:
             raise BadInputError(f"Drill {asked.name} makes its hosts: omit --running, --data-dir.")
+        if asked.report:
+            raise BadInputError(f"Drill {asked.name} writes no report yet: omit --report.")
         row = host_drills.checked(asked.name, asked.hosts, asked.older)
-        return partial(host_drills.run, row, asked.hosts, asked.members, asked.keep, asked.older)
+        play = partial(host_drills.run, row, asked.hosts, asked.members, asked.keep, asked.older)
+        return row.drill(asked.members), play
     try:
         drill = named(asked.name).of_size(asked.members).of_types(asked.types)
     except DrillError as error:
@@ -100,7 +107,8 @@ def _planned(asked: argparse.Namespace) -> Callable[[], Verdict]:
     is_guest = bool(group_ids) or asked.running or asked.data_dir is not None
     if is_guest and not asked.yes and not _is_agreed(drill):
         raise BadInputError(f"Drill {asked.name} was not started: the running cluster is unharmed.")
-    return partial(run, drill, asked.data_dir, running_one=is_guest, group_ids=group_ids)
+    play = partial(run, drill, asked.data_dir, running_one=is_guest, group_ids=group_ids, log=log)
+    return drill, play
 
 
 def _check_observed(drill: Drill, asked: argparse.Namespace) -> None:
@@ -130,6 +138,7 @@ def run(
     *,
     running_one: bool = False,
     group_ids: tuple[str, ...] = (),
+    log: RehearsalLog | None = None,
 ) -> Verdict:
     """Run a drill on its own cluster, on that of ``data_dir``, or on the one that runs here.
 
@@ -148,7 +157,7 @@ def run(
 
         stack.enter_context(actors.connected(found.address))
         live = LiveCluster(found)
-        played = DrillRun(drill, live, group_ids)
+        played = DrillRun(drill, live, group_ids, log)
         if is_guest and not group_ids:
             stack.callback(played.clean_up)
         stack.enter_context(live.left_whole())
@@ -209,6 +218,10 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--list", action="store_true", help="list the drills")
     parser.add_argument("--members", type=_positive, metavar="N", help="the number of members")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the verdict to FILE")
+    parser.add_argument(
+        "--report", type=report_path, action="append", default=[], metavar="FILE",
+        help="write a page about the drill to FILE.html, or what it is made from to FILE.json",
+    )  # fmt: skip
     parser.add_argument(
         "--hosts", type=_positive, metavar="N", help="the number of hosts, for drills on hosts"
     )

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from bench.client.cluster_client import ClusterClient
-    from bench.load.rehearsal import Members
+    from bench.load.rehearsal import Members, RehearsalLog
     from failover.drills.drill import Drill
     from failover.drills.verdict import Verdict
 
@@ -25,8 +25,14 @@ CALM_MS_MAX: Final = 15_000
 class ObservedRehearsal(Rehearsal):
     """One run of a drill on a cluster whose groups ``group_ids`` have members of their own."""
 
-    def __init__(self, drill: Drill, cluster: ClusterClient, group_ids: Sequence[str]) -> None:
-        super().__init__(drill, cluster)
+    def __init__(
+        self,
+        drill: Drill,
+        cluster: ClusterClient,
+        group_ids: Sequence[str],
+        log: RehearsalLog | None = None,
+    ) -> None:
+        super().__init__(drill, cluster, log)
         self.group_ids = tuple(group_ids)
 
     def play(self, carry_out: Callable[[Members], None]) -> Verdict:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import time
 from collections import Counter
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from bench.load.driver import LoadSpec, now_ms
@@ -14,7 +15,7 @@ from failover.drills.checked import DrillError
 from failover.drills.verdict import DrillRecord, Verdict, judge
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
     from bench.client.cluster_client import ClusterClient
     from failover.drills.drill import Drill
@@ -28,15 +29,31 @@ WARM_UP_S: Final = 3.0
 """The time from Stable to the first step: every member has had a heartbeat and a commit."""
 
 
+@dataclass(slots=True)
+class RehearsalLog:
+    """What a report of a drill is made of: what was said and when, and what was recorded.
+
+    Times are in milliseconds of the members' clock. ``types`` are those of the groups. There is no
+    ``record`` of members that ran elsewhere.
+    """
+
+    told: list[tuple[int, str]] = field(default_factory=list)
+    types: Mapping[str, str] = field(default_factory=dict)
+    record: DrillRecord | None = None
+
+
 class Rehearsal:
-    """One run of a drill's members on a cluster.
+    """One run of a drill's members on a cluster; ``log`` gets what its report needs.
 
     Who carries out the drill calls :meth:`fault_begins` before each fault, :meth:`fault_ends` after
     what makes or ends one, and :meth:`is_replicated` once all replicas are in sync.
     """
 
-    def __init__(self, drill: Drill, cluster: ClusterClient) -> None:
+    def __init__(
+        self, drill: Drill, cluster: ClusterClient, log: RehearsalLog | None = None
+    ) -> None:
         self.drill = drill
+        self.log = log or RehearsalLog()
         self.cluster = cluster
         self.prefix = f"drill-{os.getpid()}-{now_ms() % 1_000_000}"
         self.group_ids = drill.workload.group_ids(self.prefix)
@@ -57,7 +74,7 @@ class Rehearsal:
             until_ms=0,
             commit_interval_ms=workload.commit_interval_ms,
         )
-        types = workload.group_types(self.prefix)
+        types = self.log.types = workload.group_types(self.prefix)
         self.say(
             f"{drill.about}; {workload.members} members, {workload.groups} groups: "
             + ", ".join(f"{count} {name}" for name, count in Counter(types.values()).items())
@@ -80,6 +97,7 @@ class Rehearsal:
                 fault_ms=self._fault_ms,
                 replicated_ms=self._replicated_ms,
             )
+            self.log.record = record
             self.say("the members leave")
         return judge(drill, record)
 
@@ -97,7 +115,8 @@ class Rehearsal:
         self._replicated_ms = now_ms() - self._last_fault_ms
 
     def say(self, text: str) -> None:
-        """Print what happens, and when."""
+        """Print and log what happens, and when."""
+        self.log.told.append((now_ms(), text))
         print(f"{time.monotonic() - self._begun:7.1f} s  {text}", flush=True)
 
     def _committed(self, crowd: LiveLoad) -> dict[tuple[str, str, int], int]:

@@ -69,7 +69,7 @@ def cost_rows(groups: Sequence[PaidGroup], shown: Collection[str]) -> list[CostR
     rows = [
         CostRow(
             group=each.name,
-            kind=f"{each.costs.members:,} members, {each.kind}",
+            kind=f"{_members(each.costs.members)}, {each.kind}",
             figures=each.figures(),
         )
         for each in groups
@@ -77,11 +77,11 @@ def cost_rows(groups: Sequence[PaidGroup], shown: Collection[str]) -> list[CostR
     ]
     others = [each for each in groups if each.name not in shown]
     if others:
-        members = sum(each.costs.members for each in others)
+        members = _members(sum(each.costs.members for each in others))
         rows.append(
             CostRow(
                 group=f"{len(others):,} other groups",
-                kind=f"{members:,} members; sums, and the longest of all",
+                kind=f"{members}; sums, and the longest of all",
                 figures=tuple(
                     Figure(name=name, value=row.together(row.value(each.costs) for each in others))
                     for name, row in FIGURES.items()
@@ -107,6 +107,10 @@ def costliest(runs: Sequence[Sequence[PaidGroup]], most: int) -> list[str]:
             )
     kept = {*sorted(paid, key=lambda name: paid[name], reverse=True)[:most]}
     return [name for name in paid if name in kept]
+
+
+def _members(count: int) -> str:
+    return "1 member" if count == 1 else f"{count:,} members"
 
 
 def which_are_drawn(drawn: int, groups: int) -> str:
