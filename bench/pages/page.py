@@ -165,22 +165,28 @@ def _stories(report: ReportDocument) -> Iterator[str]:
     yield "</ul>\n<noscript><p>The pictures need JavaScript; the tables do not.</p></noscript>\n"
     yield '<p class="soft hint">Drag to zoom all pictures alike, double-click for the whole run. '
     yield "Point at a stretch for its owner, click for the partition's history.</p>\n"
-    for group in names:
-        yield f'<h2 class="name">{_safe(group)}</h2>\n<div class="stories">\n'
-        for number, run in enumerate(report.runs):
-            for index, story in enumerate(run.stories):
-                if story.group == group:
-                    yield from _story(
-                        report, run, story, f'data-run="{number}" data-story="{index}"'
-                    )
+    if len(report.runs) == 1:
+        yield '<div class="stories">\n'
+        for index, story in enumerate(report.runs[0].stories):
+            yield from _story(story, story.group, f'data-run="0" data-story="{index}"')
         yield "</div>\n"
+    else:
+        for group in names:
+            yield f'<h2 class="name">{_safe(group)}</h2>\n<div class="stories">\n'
+            yield from _side_by_side(report, group)
+            yield "</div>\n"
     yield "</section>\n"
 
 
-def _story(report: ReportDocument, run: RunReport, story: GroupStory, place: str) -> Iterator[str]:
-    yield '<section class="story">'
-    if len(report.runs) > 1:
-        yield f"<h3>{_safe(run.name)}</h3>"
+def _side_by_side(report: ReportDocument, group: str) -> Iterator[str]:
+    for number, run in enumerate(report.runs):
+        for index, story in enumerate(run.stories):
+            if story.group == group:
+                yield from _story(story, run.name, f'data-run="{number}" data-story="{index}"')
+
+
+def _story(story: GroupStory, title: str, place: str) -> Iterator[str]:
+    yield f'<section class="story"><h3>{_safe(title)}</h3>'
     yield f'<figure class="picture" {place} data-draws="ownership"></figure>\n'
     if words := FORMS[story.ownership.form].format(story.ownership.band):
         yield f'<p class="soft">{words}</p>\n'

@@ -38,7 +38,10 @@ def figures_table(report: ReportDocument) -> str:
     for name in names:
         found = [{each.name: each for each in run.figures}.get(name) for run in report.runs]
         most = max(each.value or 0.0 for each in found if each is not None)
-        cells = ["<td></td>" if each is None else _cell(each, most) for each in found]
+        cells = [
+            "<td></td>" if each is None else _cell(each, most, has_bar=several or bool(each.limit))
+            for each in found
+        ]
         lines.append(f'<tr><th scope="row">{html.escape(bounded(name))}</th>{"".join(cells)}</tr>')
     lines.append("</tbody></table></div>\n")
     return "".join(lines)
@@ -91,7 +94,7 @@ def _value(row: CostRow, name: str) -> float:
     return next((each.value or 0.0 for each in row.figures if each.name == name), 0.0)
 
 
-def _cell(figure: Figure, most: float, *, is_least: bool = False) -> str:
+def _cell(figure: Figure, most: float, *, is_least: bool = False, has_bar: bool = True) -> str:
     kept = "" if figure.limit is None else " kept" if figure.is_within else " over"
     limit = ""
     if figure.limit is not None:
@@ -99,9 +102,10 @@ def _cell(figure: Figure, most: float, *, is_least: bool = False) -> str:
         limit = f'<span class="limit">{words} {number(figure.limit)}</span>'
     least = '<span class="least">least</span>' if is_least else ""
     whole = max(figure.limit or 0.0, figure.value or 0.0) if figure.limit is not None else most
+    bar = _bar(figure.value or 0.0, whole, kept) if has_bar else ""
     return (
         f'<td class="figure{kept}"><span class="value">{number(figure.value)}</span>{limit}{least}'
-        f"{_bar(figure.value or 0.0, whole, kept)}</td>"
+        f"{bar}</td>"
     )
 
 
@@ -115,9 +119,11 @@ def _bar(value: float, whole: float, kept: str) -> str:
 
 
 def number(value: float | None) -> str:
-    """Return a figure as text: whole numbers with separators, others with one digit."""
+    """Return a figure as text: whole numbers with separators, others with one digit or more."""
     if value is None:
         return "-"
+    if 0 < abs(value) < 0.1:
+        return f"{value:.1g}"
     return f"{value:,.0f}" if value == int(value) or value >= 1000 else f"{value:,.1f}"
 
 
