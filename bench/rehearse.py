@@ -54,7 +54,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if asked.markdown:
             write_aside(asked.markdown, told.markdown())
         scenario = planned[0].scenario
-        write_reports(asked.report, lambda: report(scenario.name, scenario.about, _reported(runs)))
+        write_reports(
+            asked.report,
+            lambda: report(scenario.name, scenario.about, _reported(runs), told.failures()),
+        )
     except Interrupted as stop:
         print(f"rollcall: The rehearsal was {stop}.", file=sys.stderr)
         return stop.exit_code

@@ -1,7 +1,6 @@
 """The rebalances of one group: when, why, and what moved, as far as its members saw it.
 
-The cause is what happened to members between the generation before and this one. Histories do not
-tell of changed subscriptions, so these are what remains when no member came or went.
+The cause is what happened to members between the generation before and this one.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ if TYPE_CHECKING:
 NAMES_MAX: Final = 2
 """A cause names at most this many members, and counts the others."""
 
-NOBODY: Final = "no member came or went: a changed subscription, topic or assignment"
+NOBODY: Final = "no member came, went or subscribed: a changed topic or assignment"
 TOLD: Final = frozenset({MemberHistoryKind.JOINED, MemberHistoryKind.ASSIGNED})
 
 
@@ -45,7 +44,16 @@ def rebalances(
     ``moves_ms`` are when partitions came to another owner, since the run began.
     """
     generations = _generations(lives)
-    changes = sorted(_changes(lives, session_timeout_ms))
+    changes = sorted(
+        [
+            *_changes(lives, session_timeout_ms),
+            *(
+                (at_ms, "changed the subscription", each.life.name)
+                for each in lives
+                for at_ms in each.subscribed_ms
+            ),
+        ]
+    )
     asked = sorted(
         event.time_ms
         for each in lives

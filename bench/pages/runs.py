@@ -40,9 +40,12 @@ class ReportedRun:
 
 
 def report(
-    title: str, about: str, runs: Sequence[ReportedRun], program: str = "Rollcall", made: str = ""
+    title: str, about: str, runs: Sequence[ReportedRun], failures: Sequence[str] = ()
 ) -> ReportDocument:
-    """Return the document of these runs, one or several side by side."""
+    """Return the document of these runs, one or several side by side.
+
+    ``failures`` are sentences about what else makes the verdict not clean.
+    """
     groups = [_paid(run) for run in runs]
     drawn = costliest(groups, max(1, min(STORIES_EACH_MAX, STORIES_MAX // len(runs))))
     shown = costliest(groups, GROUPS_MAX)
@@ -53,10 +56,15 @@ def report(
     return ReportDocument(
         title=title,
         about=about,
-        is_clean=all(page.is_clean for page in pages),
-        verdict=pages[0].verdict if len(pages) == 1 else _compared(runs),
-        program=program,
-        made=made,
+        is_clean=all(page.is_clean for page in pages) and not failures,
+        verdict=" ".join(
+            [
+                *([joined(failures)] if failures else []),
+                pages[0].verdict if len(pages) == 1 else _compared(runs),
+            ]
+        ),
+        program="Rollcall",
+        made="",
         runs=pages,
     )
 
@@ -102,7 +110,7 @@ def _run(
 ) -> RunReport:  # fmt: skip
     record, verdict = run.record, run.verdict
     of_name = {each.group.name: each for each in verdict.groups}
-    notes: list[str] = []
+    notes = list(verdict.notes)
     if len(of_name) > len(drawn):
         notes.append(which_are_drawn(len(drawn), len(of_name)))
     sessions = {

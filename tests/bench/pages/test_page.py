@@ -55,7 +55,7 @@ def hostile():
         *lives, group=HOSTILE, topic=HOSTILE, partitions=2, marks=((5, f"{HOSTILE}: {HOSTILE}"),),
         limits=GroupLimits(unowned_seconds_max=1), name=HOSTILE,
     )  # fmt: skip
-    return report(HOSTILE, HOSTILE, [made, made], program=HOSTILE, made=HOSTILE)
+    return report(HOSTILE, HOSTILE, [made, made])
 
 
 def test_a_page_of_fifty_thousand_members_is_small():
@@ -76,7 +76,7 @@ def test_names_and_stretches_without_end_make_no_page_without_end():
 
 
 def plain():
-    return report("s", "x", [handed_over()], program="Rollcall")
+    return report("s", "x", [handed_over()])
 
 
 def test_hostile_names_make_no_elements_and_no_attributes():
@@ -131,7 +131,7 @@ def test_a_page_loads_nothing():
 
 
 def test_the_verdict_is_on_top_and_costs_follow():
-    made = report("s", "x", [handed_over(limits=GroupLimits(rebalances_max=0))], program="Rollcall")
+    made = report("s", "x", [handed_over(limits=GroupLimits(rebalances_max=0))])
     words = " ".join(" ".join(Elements(page(made)).words).split())
     assert "✗ Not clean. a had 1 rebalances, and at most 0 were expected." in words
     assert words.index("Not clean") < words.index("What it cost") < words.index("What happened")

@@ -1,5 +1,7 @@
 """Parts of a report's document: steps of time, histograms, bands, causes."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -120,6 +122,11 @@ def test_a_static_member_that_comes_back_in_time_is_no_cause():
         )
     )
     assert told == [(1, 0, 20, "x, y joined"), (2, 7_000, 7_100, NOBODY)]
+
+
+def test_a_changed_subscription_is_a_cause():
+    flaps = replace(life("x", 1, event(20, A, 1), event(3_100, A, 2)), subscribed_ms=(3_000,))
+    assert causes(run(flaps))[1] == (2, 3_000, 3_100, "x changed the subscription")
 
 
 def test_a_cause_is_told_of_one_member_or_of_several():

@@ -13,7 +13,7 @@ from tests.bench.pages.histories import T0, A, J, event, handed_over, life, run
 
 
 def reported(*several):
-    return report("s", "x", several, program="Rollcall")
+    return report("s", "x", several)
 
 
 def test_the_figures_are_those_of_the_verdict_with_their_limits():
@@ -39,6 +39,12 @@ def test_a_clean_verdict_says_what_was_judged_and_who_paid():
         "No rule was broken, and every limit was kept (1). a paid most: 1 rebalances, and"
         " 0.5 member-seconds without an assignment."
     )
+
+
+def test_what_a_rehearsal_shall_fail_on_makes_the_verdict_not_clean():
+    made = report("s", "x", [handed_over()], ["a: 1 rebalances, which is more than 0."])
+    assert not made.is_clean
+    assert made.verdict.startswith("a: 1 rebalances, which is more than 0. No rule was broken")
 
 
 def test_ownership_is_run_lengths_of_each_partition():
