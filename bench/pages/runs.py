@@ -17,6 +17,7 @@ from bench.pages.groups import (
     which_are_drawn,
 )
 from bench.pages.stories import marks, stories
+from bench.pages.tables import number
 from bench.scenarios.members import SESSION_TIMEOUT_MS
 from bench.scenarios.verdict import LIMITS
 
@@ -79,7 +80,7 @@ def _compared(runs: Sequence[ReportedRun]) -> str:
         paid.append((not run.verdict.is_clean, unavailable_ms, count, run.name))
     paid.sort()
     words = [
-        f"{name} {unavailable_ms / 1000:,.1f} and {count:,}{', not clean' if is_broken else ''}"
+        f"{name} {number(unavailable_ms / 1000)} and {count:,}{', not clean' if is_broken else ''}"
         for is_broken, unavailable_ms, count, name in paid
     ]
     return (

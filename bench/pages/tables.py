@@ -79,15 +79,19 @@ def _group_rows(
         if not number:
             span = f' rowspan="{len(own)}"' if several else ""
             yield f'<th scope="row"{span}>{html.escape(shown(row.group))}'
-            yield f'<div class="kind">{html.escape(row.kind)}</div></th>'
+            yield "</th>" if several else f"{_kind(row)}</th>"
         if several:
-            yield f"<td>{html.escape(shown(run.name))}</td>"
+            yield f"<td>{html.escape(shown(run.name))}{_kind(row)}</td>"
         for figure in row.figures:
             least = min(_value(each, figure.name) for _, each in own)
             spread = max(_value(each, figure.name) for _, each in own) > least
             is_least = several and spread and figure.value == least
             yield _cell(figure, most[figure.name], is_least=is_least)
         yield "</tr>\n"
+
+
+def _kind(row: CostRow) -> str:
+    return f'<div class="kind">{html.escape(row.kind)}</div>'
 
 
 def _value(row: CostRow, name: str) -> float:

@@ -116,7 +116,7 @@ def test_several_runs_stand_side_by_side():
     assert not made.is_clean
     assert made.verdict == (
         "calm cost least, in member-seconds without an assignment and in rebalances:"
-        " calm 0.0 and 0; busy 0.5 and 1, not clean."
+        " calm 0 and 0; busy 0.5 and 1, not clean."
     )
 
 
