@@ -111,15 +111,15 @@ def _say(text: str) -> None:
 
 def _reported(runs: Sequence[Run]) -> list[ReportedRun]:
     """Return the runs under the names that tell them apart."""
-    several = len(runs) > 1
-    return [
-        ReportedRun(
-            name=f"{run.planned.variant}, {run.verdict.how}" if several else run.verdict.scenario,
-            record=run.record,
-            verdict=run.verdict,
-        )
-        for run in runs
-    ]
+    variants = {run.planned.variant for run in runs}
+    places = {run.verdict.how for run in runs}
+    reported = []
+    for run in runs:
+        words = [run.planned.variant] if len(variants) > 1 else []
+        words += [run.verdict.how] if len(places) > 1 else []
+        name = ", ".join(words) or run.verdict.scenario
+        reported.append(ReportedRun(name=name, record=run.record, verdict=run.verdict))
+    return reported
 
 
 def _fail_on(text: str) -> FailOn:

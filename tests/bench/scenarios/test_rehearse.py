@@ -154,3 +154,16 @@ def test_variants_are_compared(file, tmp_path, capsys):
     assert lines[-1].startswith(f"- {best}")
     assert main(["--simulate", str(file), "--variant", "pods"]) == 0
     assert "classic, dynamic" not in capsys.readouterr().out
+
+
+def test_the_page_has_the_variants_side_by_side_and_what_fails(file, tmp_path, capsys):
+    file.write_text(SMALL + VARIANTS)
+    out = tmp_path / "r.json"
+    words = ["--simulate", str(file), "--report", str(out), "--fail-on", "rebalances>=1"]
+    assert main(words) == 1
+    document = json.loads(out.read_text())
+    names = [run["name"] for run in document["runs"]]
+    assert names[0] == "base"
+    assert len(names) > 1
+    assert not document["is_clean"]
+    assert document["verdict"].startswith("simulated, base, a: ")
