@@ -281,3 +281,17 @@ def test_a_type_that_does_not_exist_is_bad_input(capsys):
         main(["kill-leader", "--types", "classic,square"])
     assert ended.value.code == 2
     assert "'square' is none of classic, consumer, share, streams" in capsys.readouterr().err
+def test_a_report_that_cannot_be_written_is_refused_before_the_drill(capsys):
+    with pytest.raises(SystemExit) as ended:
+        main(["kill-leader", "--report", "verdict.pdf"])
+    assert ended.value.code == 2
+    assert (
+        "argument --report: 'verdict.pdf' must end with .html or .json" in capsys.readouterr().err
+    )
+
+
+def test_a_drill_on_hosts_says_that_it_writes_no_report(capsys, tmp_path):
+    name = next(iter(HOST_DRILLS))
+    assert main([name, "--hosts", "3", "--report", str(tmp_path / "r.html")]) == 2
+    said = capsys.readouterr().err
+    assert said.endswith(f"Drill {name} writes no report yet: omit --report.\n")
