@@ -16,11 +16,10 @@ from failover.drills.verdict import EXPELLED
 from protocol.members.history import MemberHistoryKind
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Collection, Iterable, Iterator, Sequence
 
     from bench.scenarios.plan import Life
     from failover.drills.verdict import MemberTimeline
-    from protocol.members.history import MemberHistoryEvent
 
 TOLD: Final = frozenset({MemberHistoryKind.JOINED, MemberHistoryKind.ASSIGNED})
 
@@ -79,7 +78,7 @@ class _Change:
 
 def rebalance_causes(lives: Sequence[RecordedLife], since_ms: int) -> dict[str, int]:
     """Count a group's rebalances since a point in time by their causes."""
-    begun, assigned = _generations(lives)
+    told, assigned = _first(lives, TOLD), _first(lives, {MemberHistoryKind.ASSIGNED})
     before = max((each for each, at_ms in assigned.items() if at_ms < since_ms), default=-1)
     changes = sorted(_changes(lives), key=lambda change: change.time_ms)
     found: Counter[Cause] = Counter()
@@ -87,8 +86,7 @@ def rebalance_causes(lives: Sequence[RecordedLife], since_ms: int) -> dict[str, 
         seen = [
             change
             for change in changes
-            if change.time_ms <= begun.get(generation, assigned[generation])
-            and change.generation <= generation
+            if change.time_ms <= told[generation] and change.generation <= generation
         ]
         cause = _cause(seen)
         if generation > before:
@@ -113,25 +111,15 @@ def _explained(seen: Sequence[_Change], cause: Cause) -> list[_Change]:
     return [change for change in seen if change.cause not in FALLBACKS]
 
 
-def _generations(lives: Iterable[RecordedLife]) -> tuple[dict[int, int], dict[int, int]]:
-    """Return when each generation's membership was settled, and when it was first assigned.
-
-    Only a classic group settles its membership, when JoinGroup is answered.
-    """
-    settled: dict[int, int] = {}
-    assigned: dict[int, int] = {}
+def _first(lives: Iterable[RecordedLife], kinds: Collection[MemberHistoryKind]) -> dict[int, int]:
+    """Return when a member was first told each generation: its membership is settled then."""
+    times: dict[int, int] = {}
     for each in lives:
         for event in each.timeline.events:
-            if event.kind is MemberHistoryKind.ASSIGNED:
-                _note_first(assigned, event)
-            elif event.kind is MemberHistoryKind.JOINED:
-                _note_first(settled, event)
-    return settled, assigned
-
-
-def _note_first(times: dict[int, int], event: MemberHistoryEvent) -> None:
-    known = times.get(event.generation, event.time_ms)
-    times[event.generation] = min(known, event.time_ms)
+            if event.kind in kinds:
+                known = times.get(event.generation, event.time_ms)
+                times[event.generation] = min(known, event.time_ms)
+    return times
 
 
 def _changes(lives: Iterable[RecordedLife]) -> Iterator[_Change]:

@@ -1,16 +1,26 @@
-"""Scenarios over sockets, on a cluster that runs already: simulated and real runs agree."""
+"""Scenarios over sockets: simulated and real runs agree, and clusters suffer the faults."""
 
 import json
+import re
+import subprocess
+import sys
+from typing import get_args
 
 import pytest
 
 from actors.cli import admin
 from actors.cli.client import AdminClient, shown
+from bench.rehearsals import crowd
+from bench.rehearsals.guest import GuestStage
+from bench.rehearsals.stages import KAFKA_FAULTS, OWN_FAULTS, KafkaStage
 from bench.rehearse import main
+from bench.scenarios import simulated
+from bench.scenarios.faults import Fault
+from bench.scenarios.plan import MemberAction
 
 APART = """
 about = "changes far enough apart that each is a rebalance of its own"
-duration = "26s"
+duration = "32s"
 topics.t.partitions = 6
 topics.u.partitions = 2
 configs = { "group.initial.rebalance.delay.ms" = "0" }
@@ -20,9 +30,9 @@ topics = ["t"]
 start_time = "1s"
 heartbeat_interval_ms = 500
 behaviours = [
-    { do = "scale", at = "4s", replicas = 4 },
-    { do = "scale", at = "9s", replicas = 3 },
-    { do = "poll-timeout", at = "14s", away = "4s" },
+    { do = "scale", at = "8s", replicas = 4 },
+    { do = "scale", at = "13s", replicas = 3 },
+    { do = "poll-timeout", at = "18s", away = "4s" },
 ]
 expect = { rebalances_max = 4 }
 [[groups]]
@@ -32,29 +42,84 @@ static = true
 workload = "StatefulSet"
 start_time = "1s"
 heartbeat_interval_ms = 500
-behaviours = [{ do = "rolling-deploy", at = "5s" }]
+behaviours = [{ do = "rolling-deploy", at = "9s" }]
 expect = { rebalances_max = 0 }
+[[groups]]
+name = "modern"
+protocol = "consumer"
+topics = ["t"]
+start_time = "1s"
+behaviours = [
+    { do = "scale", at = "8s", replicas = 4 },
+    { do = "scale", at = "21s", replicas = 3 },
+]
+expect = { rebalances_max = 2 }
 [[groups]]
 name = "bad"
 topics = ["t"]
 heartbeat_interval_ms = 500
-behaviours = [{ do = "flap", at = "5s", every = "4s", until = "16s", topics = ["t", "u"] }]
+behaviours = [{ do = "flap", at = "9s", every = "4s", until = "20s", topics = ["t", "u"] }]
 expect = { rebalances_max = 2 }
 """
 """The last group is not within what it may cost."""
 
+HARD = """
+about = "members that fall silent, and one with a double"
+duration = "21s"
+topics.t.partitions = 6
+[configs]
+"group.initial.rebalance.delay.ms" = "0"
+"group.min.session.timeout.ms" = "1000"
+[[groups]]
+name = "silent"
+topics = ["t"]
+session_timeout_ms = 2000
+heartbeat_interval_ms = 500
+behaviours = [
+    { do = "crash", at = "5s", away = "4s" },
+    { do = "pause", at = "12s", for = "4s" },
+]
+[[groups]]
+name = "double"
+topics = ["t"]
+static = true
+session_timeout_ms = 2000
+heartbeat_interval_ms = 500
+behaviours = [{ do = "duplicate", at = "5s", for = "4s" }]
+"""
+
+
+FAULTS = """
+about = "every fault, one after the other"
+duration = "25s"
+topics.t.partitions = 3
+configs = { "group.initial.rebalance.delay.ms" = "0" }
+faults = [
+    { do = "kill", at = "5s" },
+    { do = "freeze", at = "10s", for = "3s" },
+    { do = "cut", at = "18s", for = "3s" },
+]
+[[groups]]
+name = "a"
+topics = ["t"]
+expect = { rebalances_max = 0 }
+"""
+
 
 @pytest.fixture
-def scenario(tmp_path):
-    path = tmp_path / "apart.toml"
-    path.write_text(APART)
-    return str(path)
+def rehearsed(node, tmp_path):
+    """Run a scenario over sockets and simulated; return exit code and verdict of each."""
 
+    def run(text: str) -> list[tuple[int, dict]]:
+        path, out = tmp_path / "scenario.toml", tmp_path / "verdict.json"
+        path.write_text(text)
+        found = []
+        for where in (("--bootstrap", shown(node.address)), ("--simulate",)):
+            code = main([str(path), *where, "--json", str(out)])
+            found.append((code, json.loads(out.read_text())))
+        return found
 
-def rehearsed(tmp_path, *arguments: str) -> tuple[int, dict]:
-    out = tmp_path / "verdict.json"
-    code = main([*arguments, "--json", str(out)])
-    return code, json.loads(out.read_text())
+    return run
 
 
 def counts(document: dict) -> dict:
@@ -66,18 +131,46 @@ def counts(document: dict) -> dict:
     }
 
 
-def test_a_simulated_and_a_real_run_agree_about_rebalances_and_verdict(node, scenario, tmp_path):
-    at = ("--bootstrap", shown(node.address))
-    real_code, real = rehearsed(tmp_path, scenario, *at)
-    code, simulated = rehearsed(tmp_path, scenario, "--simulate")
-    assert counts(real) == counts(simulated)
-    assert counts(real)["dynamic"]["causes"] == {"joined": 2, "left": 2}
-    assert counts(real)["static"]["causes"] == {}
-    assert counts(real)["bad"]["causes"] == {"subscribed": 4}
-    assert (real["clean"], real["violations"]) == (simulated["clean"], simulated["violations"])
+def test_a_simulated_and_a_real_run_agree_about_rebalances_and_verdict(node, rehearsed):
+    (real_code, real), (code, virtual) = rehearsed(APART)
+    assert counts(real) == counts(virtual)
+    assert {name: each["causes"] for name, each in counts(real).items()} == {
+        "dynamic": {"joined": 2, "left": 2},
+        "static": {},
+        "modern": {"joined": 1, "left": 1},
+        "bad": {"subscribed": 4},
+    }
+    assert (real["clean"], real["violations"]) == (virtual["clean"], virtual["violations"])
     assert (real_code, code) == (1, 1)
     assert real["notes"] == ["The scenario's configs are left out: the cluster keeps its own."]
     with AdminClient([node.address]) as client:
         assert admin.list_groups(client, (), ()) == [], "nothing is left behind"
         names = [topic.name for topic in client.metadata(None).topics]
     assert not [name for name in names if name.startswith("rehearsal-")]
+
+
+def test_they_agree_about_members_that_fall_silent(rehearsed):
+    (real_code, real), (code, virtual) = rehearsed(HARD)
+    assert counts(real) == counts(virtual)
+    assert counts(real)["silent"]["causes"] == {"joined": 2, "expired": 2}
+    assert counts(real)["double"]["failed"] == 1, "the older one of two is fenced"
+    assert (real_code, code) == (0, 0)
+
+
+def test_every_place_carries_out_or_leaves_out_every_action_and_fault():
+    assert set(crowd.MEMBER_ACTIONS) == set(simulated.MEMBER_ACTIONS) == set(get_args(MemberAction))
+    faults = set(get_args(Fault))
+    assert set(simulated.FAULTS) == set(OWN_FAULTS) == faults
+    assert {*KAFKA_FAULTS, *KafkaStage.cannot} == set(GuestStage.cannot) == faults
+
+
+def test_a_cluster_is_started_for_a_scenario_and_suffers_its_faults(tmp_path):
+    path, out = tmp_path / "faults.toml", tmp_path / "verdict.json"
+    path.write_text(FAULTS)
+    rehearse = [sys.executable, "-m", "rollcall", "rehearse", str(path), "--json", str(out)]
+    done = subprocess.run(rehearse, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert re.findall(r"(kill|freeze|cut) node [0-2]", done.stdout) == ["kill", "freeze", "cut"]
+    document = json.loads(out.read_text())
+    assert (document["run"], document["clean"], document["notes"]) == ("real", True, [])
+    assert document["groups"]["a"]["members"] == 3

@@ -117,6 +117,14 @@ CASES = {
         ],
         {"joined": 1, "expired": 1},
     ),
+    "a member of a modern group is told the epoch before its own, until the target is there": (
+        [
+            stays("x", 1, 3),
+            life("y", 2, (10, A, 1), ended=120),
+            life("y", 3, (195, J, 1), (195, A, 1), (210, A, 2), (310, A, 3), started=190),
+        ],
+        {"joined": 1, "expired": 1},
+    ),
     "a subscription changes": ([stays("x", 1, 2, subscribed=(190,))], {"subscribed": 1}),
     "nobody knows why": ([stays("x", 1, 2)], {"other": 1}),
 }  # fmt: skip
