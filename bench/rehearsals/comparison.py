@@ -46,9 +46,12 @@ class Comparison:
         for how, several in groupby(self.verdicts, key=lambda each: each.how):
             ranked = sorted(several, key=_rank)
             if len(ranked) > 1:
-                best, *others = ranked
-                words = "; ".join(f"{each.variant}: {_costs(each)}" for each in others)
-                found.append(f"{how}: {best.variant} costs least: {_costs(best)} ({words}).")
+                best, second, *others = ranked
+                rest = ", ".join(each.variant for each in others)
+                found.append(
+                    f"{how}: {best.variant} costs least: {_costs(best)}. Then {second.variant}:"
+                    f" {_costs(second)}{f'; {rest}' if rest else ''}."
+                )
         return found
 
     def document(self) -> dict[str, Any]:
@@ -107,18 +110,19 @@ def _name(verdict: ScenarioVerdict) -> str:
 
 
 def _rank(verdict: ScenarioVerdict) -> Rank:
+    """Return what orders variants: less than a second of a member's time is no difference."""
     paid = [each.costs for each in verdict.groups]
     return (
         not verdict.is_clean,
-        sum(each.unavailable_member_ms for each in paid),
+        round(sum(each.unavailable_member_ms for each in paid) / 1000),
         sum(each.rebalances for each in paid),
         sum(each.moved for each in paid),
     )
 
 
 def _costs(verdict: ScenarioVerdict) -> str:
-    is_broken, unavailable_ms, rebalances, moved = _rank(verdict)
-    words = f"{unavailable_ms / 1000:.1f} unavailable member-seconds, {rebalances} rebalances"
+    is_broken, unavailable_s, rebalances, moved = _rank(verdict)
+    words = f"{unavailable_s} unavailable member-seconds, {rebalances} rebalances"
     return f"{'not clean, ' if is_broken else ''}{words}, {moved} partitions moved"
 
 

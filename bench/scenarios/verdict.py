@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from bench.scenarios.record import ScenarioRecord
     from bench.scenarios.scenario import Group, Scenario
 
+STALLED_MS: Final = 500
+"""A stall of the members' process from here on is told."""
 COMPLAINTS_MAX: Final = 3
 """At most this many sentences of each check are shown."""
 
@@ -37,6 +39,7 @@ class ScenarioVerdict:
     groups: tuple[GroupVerdict, ...]
     found: Mapping[str, Sequence[str]]
     late: int = 0
+    stalled_ms: int = 0
     variant: str = BASE
     notes: tuple[str, ...] = ()
     """What of the scenario was left out, and why."""
@@ -54,6 +57,7 @@ class ScenarioVerdict:
             "variant": self.variant,
             "clean": self.is_clean,
             "late_steps": self.late,
+            "stalled_ms": self.stalled_ms,
             "notes": list(self.notes),
             "groups": {
                 each.group.name: {**asdict(each.costs), "exceeded": list(each.exceeded)}
@@ -77,6 +81,11 @@ class ScenarioVerdict:
         if self.late:
             lines.append(
                 f"{self.late} steps of the plan were late: this machine is too slow for it."
+            )
+        if self.stalled_ms >= STALLED_MS:
+            lines.append(
+                f"The members' own process stood still for up to {self.stalled_ms / 1000:.1f} s:"
+                " that much of the costs may be this machine's."
             )
         for each in self.groups:
             lines += [f"{each.group.name}: {sentence}" for sentence in each.exceeded]
@@ -113,6 +122,7 @@ def judge(
         groups=tuple(_judged(group, costs(record, group.name)) for group in scenario.groups),
         found={name: sentences for name, sentences in found.items() if sentences},
         late=record.late,
+        stalled_ms=record.stalled_ms,
         variant=variant,
         notes=notes,
     )

@@ -2,6 +2,7 @@
 
 import json
 import re
+import signal
 import subprocess
 import sys
 from typing import get_args
@@ -17,6 +18,7 @@ from bench.rehearse import main
 from bench.scenarios import simulated
 from bench.scenarios.faults import Fault
 from bench.scenarios.plan import MemberAction
+from tests.waiting import WITHIN_S, until
 
 APART = """
 about = "changes far enough apart that each is a rebalance of its own"
@@ -174,3 +176,19 @@ def test_a_cluster_is_started_for_a_scenario_and_suffers_its_faults(tmp_path):
     document = json.loads(out.read_text())
     assert (document["run"], document["clean"], document["notes"]) == ("real", True, [])
     assert document["groups"]["a"]["members"] == 3
+
+
+def test_an_interrupted_rehearsal_leaves_nothing_behind(node, tmp_path):
+    path = tmp_path / "long.toml"
+    path.write_text(FAULTS.replace('"25s"', '"1h"').replace("3s", "30m"))
+    rehearse = [sys.executable, "-m", "rollcall", "rehearse", str(path), "--bootstrap"]
+    with (
+        AdminClient([node.address]) as client,
+        subprocess.Popen([*rehearse, shown(node.address)], stderr=subprocess.PIPE) as running,
+    ):
+        until(lambda: admin.list_groups(client, ("Stable",), ()), WITHIN_S, "the members join")
+        running.send_signal(signal.SIGINT)
+        _, said = running.communicate(timeout=WITHIN_S)
+        assert admin.list_groups(client, (), ()) == []
+    assert said == b"rollcall: The rehearsal was stopped by SIGINT.\n"
+    assert running.returncode == 128 + signal.SIGINT
