@@ -161,9 +161,15 @@ def kafka_stage(scenario: Scenario) -> Iterator[KafkaStage]:
     from bench.servers.kafka import kafka_cluster
     from bench.servers.restartable_cluster import three_brokers
 
-    if nodes_of(scenario) == 1:
-        with kafka_cluster(1, scenario.broker_configs()) as kafka:
+    nodes = nodes_of(scenario)
+    share_state = {"num.partitions": nodes, "replication.factor": nodes, "min.isr": nodes // 2 + 1}
+    configs = {
+        **{f"share.coordinator.state.topic.{name}": str(n) for name, n in share_state.items()},
+        **scenario.broker_configs(),
+    }
+    if nodes == 1:
+        with kafka_cluster(1, configs) as kafka:
             yield KafkaStage(kafka)
     else:
-        with three_brokers(scenario.broker_configs()) as brokers:
+        with three_brokers(configs) as brokers:
             yield KafkaStage(brokers.kafka)
