@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import time
-from heapq import heapify, heappop, heappush
+from heapq import heappop, heappush
 from typing import TYPE_CHECKING, Any, Final
 
 from bench.client.cluster_client import ClusterClient
@@ -55,6 +56,7 @@ class _Play:
         self._marks: list[tuple[int, str]] = []
         self._client = ClusterClient(stage.bootstrap, stage.versions)
         self._due: list[tuple[int, int, Callable[..., None], tuple[Any, ...]]] = []
+        self._order = itertools.count()
         self._began_s = 0.0
 
     def run(self) -> ScenarioRecord:
@@ -94,14 +96,12 @@ class _Play:
         """Inflict the faults and tell what happens, until the end of the scenario."""
         duration = self._scenario.duration
         faults = [each for each in self._scenario.faults if type(each) not in self._stage.cannot]
-        later: list[tuple[int, Callable[..., None], tuple[Any, ...]]] = []
-        later += [(due_ms, self._say, (due_ms, text)) for due_ms, text in self._plan.marks]
-        later += [(fault.at, self._fault, (fault,)) for fault in faults]
-        later += [
-            (at, self._progress, (at, crowd)) for at in range(PROGRESS_MS, duration, PROGRESS_MS)
-        ]
-        self._due = [(at, number, do, what) for number, (at, do, what) in enumerate(later)]
-        heapify(self._due)
+        for due_ms, text in self._plan.marks:
+            self._later(due_ms, self._say, due_ms, text)
+        for fault in faults:
+            self._later(fault.at, self._fault, fault)
+        for at_ms in range(PROGRESS_MS, duration, PROGRESS_MS):
+            self._later(at_ms, self._progress, at_ms, crowd)
         while self._now_ms() < duration:
             crowd.check()
             if self._due and self._due[0][0] <= self._now_ms():
@@ -110,8 +110,12 @@ class _Play:
                 continue
             next_ms = min(self._due[0][0] if self._due else duration, duration)
             time.sleep(min(max(next_ms - self._now_ms(), 0), POLL_MS) / 1000)
-        for _, _, action, arguments in sorted(self._due, key=lambda entry: entry[:2]):
-            action(*arguments)  # faults end with the scenario
+        while self._due:  # faults end with the scenario
+            _, _, action, arguments = heappop(self._due)
+            action(*arguments)
+
+    def _later(self, due_ms: int, action: Callable[..., None], *arguments: Any) -> None:
+        heappush(self._due, (due_ms, next(self._order), action, arguments))
 
     def _now_ms(self) -> float:
         return (time.monotonic() - self._began_s) * 1000
@@ -134,7 +138,7 @@ class _Play:
         self._say(fault.at, f"{word} node {node}")
         if undo is not None:
             after_ms, end = undo
-            heappush(self._due, (fault.at + after_ms, -len(self._due), end, ()))
+            self._later(fault.at + after_ms, end)
 
     # --- the end
 

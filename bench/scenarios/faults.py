@@ -1,7 +1,8 @@
 """What can happen to the cluster during a scenario, as settings: a class for each ``do``.
 
 Faults hit the coordinator of ``group`` (not given: of the first group). A killed coordinator is
-restarted. How each is carried out is a row of ``bench.scenarios.simulated``.
+restarted. How each is carried out is a row of ``bench.scenarios.simulated`` and of
+``bench.rehearsals.stages``.
 """
 
 from __future__ import annotations

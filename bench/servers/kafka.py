@@ -141,6 +141,7 @@ class Kafka:
         """Stop the running nodes."""
         for node in reversed(self._nodes):
             if node.process is not None:
+                node.process.send_signal(signal.SIGCONT)  # a frozen process cannot stop
                 stop(node.process)
 
     def kill(self, number: int) -> None:
