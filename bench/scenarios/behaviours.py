@@ -36,11 +36,15 @@ class Scale(
 class Crash(
     Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, tag_field="do", tag="crash"
 ):
-    """End ``pods`` without a word to the coordinator; each starts again in place after ``away``."""
+    """End ``pods`` without a word to the coordinator; each starts again in place after ``away``.
+
+    ``renamed``: with another instance id, as of an application that makes one up at each start.
+    """
 
     at: Duration
     pods: Amount = ONE_POD
     away: Duration = Duration(5_000)
+    renamed: bool = False
 
 
 class Churn(
@@ -98,6 +102,60 @@ class Pause(
     pods: Amount = ONE_POD
 
 
+class Arrivals(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """From ``at`` on, so many records a second arrive in the topics of a group."""
+
+    at: Duration
+    per_second: Annotated[int, Meta(ge=0, le=10**9)]
+
+
+class Autoscale(
+    Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, tag_field="do",
+    tag="autoscale",
+    rename={
+        "lag_threshold": "lagThreshold",
+        "min_replicas": "minReplicaCount",
+        "max_replicas": "maxReplicaCount",
+        "cooldown_seconds": "cooldownPeriod",
+        "stabilization_seconds": "stabilizationWindowSeconds",
+    },
+):  # fmt: skip
+    """Change the number of pods with the lag, as KEDA does (:mod:`bench.scenarios.autoscaler`)."""
+
+    at: Duration
+    arrivals: Annotated[tuple[Arrivals, ...], Meta(min_length=1, max_length=1_000)]
+    pod_per_second: Annotated[int, Meta(ge=1, le=10**9)]
+    until: Duration | None = None
+    every: Duration = Duration(15_000)
+    lag_threshold: Annotated[int, Meta(ge=1, le=10**9)] = 10
+    min_replicas: Replicas = 1
+    max_replicas: Annotated[int, Meta(ge=1, le=100_000)] = 100
+    cooldown_seconds: Annotated[int, Meta(ge=0, le=86_400)] = 300
+    stabilization_seconds: Annotated[int, Meta(ge=0, le=3_600)] = 300
+
+
+class Drain(
+    Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, tag_field="do", tag="drain",
+    rename={"max_unavailable": "maxUnavailable"},
+):  # fmt: skip
+    """Drain ``drained`` of the ``nodes`` of Kubernetes that the pods are spread over, in turn."""
+
+    at: Duration
+    nodes: Annotated[int, Meta(ge=2, le=10_000)] = 3
+    drained: Annotated[int, Meta(ge=1, le=10_000)] = 1
+    every: Duration = Duration(60_000)
+    max_unavailable: Amount = Amount(100, is_percent=True)
+
+
 Behaviour: TypeAlias = (
-    RollingDeploy | Scale | Crash | Churn | Flap | Duplicate | PollTimeout | Pause
+    RollingDeploy
+    | Scale
+    | Autoscale
+    | Drain
+    | Crash
+    | Churn
+    | Flap
+    | Duplicate
+    | PollTimeout
+    | Pause
 )

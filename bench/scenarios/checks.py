@@ -6,7 +6,7 @@ from itertools import islice
 from re import fullmatch
 from typing import TYPE_CHECKING, Final
 
-from bench.scenarios.behaviours import Churn, Duplicate, Flap
+from bench.scenarios.behaviours import Autoscale, Churn, Crash, Drain, Duplicate, Flap
 from bench.scenarios.scenario import BASE, NAME, Protocol, WorkloadKind
 from failover.drills.checked import MISTAKES_MAX, DrillError
 from protocol.config import ConfigError, Configs
@@ -150,7 +150,7 @@ def _behaviour(
 ) -> Iterator[Mistake]:
     if behaviour.at >= scenario.duration:
         yield (*place, "at"), f"{about} begins after the end of the scenario."
-    if isinstance(behaviour, Churn | Flap) and behaviour.every < EVERY_MS_MIN:
+    if isinstance(behaviour, Autoscale | Churn | Flap) and behaviour.every < EVERY_MS_MIN:
         yield (*place, "every"), f"{about}: every is less than {EVERY_MS_MIN // 1000} s."
     if isinstance(behaviour, Flap):
         yield from _unknown_topics(scenario, behaviour.topics, (*place, "topics"), about)
@@ -158,6 +158,25 @@ def _behaviour(
             yield place, f"{about}: members of {group.protocol} groups cannot change their topics."
     if isinstance(behaviour, Duplicate) and not group.static:
         yield place, f"{about}: only a static member can have a duplicate: set static = true."
+    if isinstance(behaviour, Crash) and behaviour.renamed and not group.static:
+        why = "only a static member has an instance id that changes: set static = true."
+        yield (*place, "renamed"), f"{about}: {why}"
+    if isinstance(behaviour, Drain) and behaviour.drained > behaviour.nodes:
+        why = f"drained is {behaviour.drained}, and there are {behaviour.nodes} nodes."
+        yield (*place, "drained"), f"{about}: {why}"
+    if isinstance(behaviour, Drain) and not behaviour.max_unavailable.number:
+        yield (*place, "maxUnavailable"), f"{about}: maxUnavailable is 0: no pod could be evicted."
+    if isinstance(behaviour, Autoscale):
+        yield from _autoscale(behaviour, place, about)
+
+
+def _autoscale(told: Autoscale, place: Place, about: str) -> Iterator[Mistake]:
+    if told.min_replicas > told.max_replicas:
+        why = f"minReplicaCount is more than maxReplicaCount, {told.max_replicas}."
+        yield (*place, "minReplicaCount"), f"{about}: {why}"
+    times = [each.at for each in told.arrivals]
+    if times != sorted(set(times)):
+        yield (*place, "arrivals"), f"{about}: each of arrivals must begin after the one before."
 
 
 def _unknown_topics(

@@ -11,10 +11,13 @@ from dataclasses import dataclass
 from heapq import heappop, heappush
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
+from bench.scenarios.autoscaler import Autoscaler
 from bench.scenarios.behaviours import (
     ONE_POD,
+    Autoscale,
     Churn,
     Crash,
+    Drain,
     Duplicate,
     Flap,
     Pause,
@@ -22,6 +25,7 @@ from bench.scenarios.behaviours import (
     RollingDeploy,
     Scale,
 )
+from bench.scenarios.drains import NodeDrains
 from bench.scenarios.pods import Fleet, Pod
 from failover.drills.checked import DrillError
 
@@ -143,13 +147,15 @@ class _Planner:
         )
 
     def _begin(self, application: _Application, behaviour: Any, rng: random.Random) -> None:
-        word = type(behaviour).__struct_config__.tag
-        self._marks.append((self.now, f"{application.group.name}: {word}"))
+        self.mark(application.group, type(behaviour).__struct_config__.tag)
         BEHAVIOURS[type(behaviour)](application, behaviour, rng)
 
     def after(self, delay_ms: int, action: Callable[..., None], *arguments: Any) -> None:
         self._order += 1
         heappush(self._due, (self.now + delay_ms, self._order, action, arguments))
+
+    def mark(self, group: Group, text: str) -> None:
+        self._marks.append((self.now, f"{group.name}: {text}"))
 
     def step(self, life: Life, action: MemberAction) -> None:
         if len(self._steps) == STEPS_MAX:
@@ -165,6 +171,7 @@ class _Application:
         self._planner = planner
         self._lives: dict[Pod, Life] = {}
         self._frozen: set[Pod] = set()
+        self._first_names: dict[Pod, str] = {}
         self._number = 0
         rng = random.Random(f"{planner.scenario.seed} {group.name}")
         self.fleet = Fleet(group, rng, self, planner.after)
@@ -204,9 +211,31 @@ class _Application:
     def scale(self, told: Scale, _rng: random.Random) -> None:
         self.fleet.scale(told.replicas)
 
+    def autoscale(self, told: Autoscale, _rng: random.Random) -> None:
+        topics = self._planner.scenario.topics
+        partitions = sum(topics[name].partitions for name in dict.fromkeys(self.group.topics))
+        scaler = Autoscaler(told, partitions, self.fleet.wanted)
+        self._planner.after(told.every, self._autoscale, told, scaler)
+
+    def _autoscale(self, told: Autoscale, scaler: Autoscaler) -> None:
+        """Set what an autoscaler wants; others may have changed the number since it last did."""
+        scaler.replicas = before = self.fleet.wanted
+        working = [pod for pod in self._lives if pod not in self._frozen]
+        replicas = scaler.look(self._planner.now, len(working))
+        if replicas != before:
+            self._planner.mark(self.group, f"autoscale to {replicas}, lag {int(scaler.lag)}")
+            self.fleet.scale(replicas)
+        self._again(told, self._autoscale, scaler)
+
+    def drain(self, told: Drain, _rng: random.Random) -> None:
+        NodeDrains(told, self.fleet, self._planner.after).begin()
+
     def crash(self, told: Crash, rng: random.Random) -> None:
         for pod in self._some(told.pods, rng):
             self.fleet.crash(pod, told.away)
+            if told.renamed:
+                name = self._first_names.setdefault(pod, pod.name)
+                pod.name = f"{name}.{pod.start}"
 
     def churn(self, told: Churn, rng: random.Random) -> None:
         for pod in self._some(ONE_POD, rng):
@@ -260,16 +289,16 @@ class _Application:
             self._frozen.discard(pod)
             self._planner.step(self._lives[pod], Thaw())
 
-    def _again(
-        self, told: Churn, action: Callable[[Any, random.Random], None], rng: random.Random
-    ) -> None:
+    def _again(self, told: Churn | Autoscale, action: Callable[..., None], *arguments: Any) -> None:
         if told.until is None or self._planner.now + told.every < told.until:
-            self._planner.after(told.every, action, told, rng)
+            self._planner.after(told.every, action, told, *arguments)
 
 
 BEHAVIOURS: Final[Mapping[type, Callable[[Any, Any, random.Random], None]]] = {
     RollingDeploy: _Application.rolling_deploy,
     Scale: _Application.scale,
+    Autoscale: _Application.autoscale,
+    Drain: _Application.drain,
     Crash: _Application.crash,
     Churn: _Application.churn,
     Flap: _Application.flap,

@@ -128,6 +128,15 @@ class Fleet:
         """Start another process in a pod whose process has ended."""
         self._start(pod, away_ms)
 
+    @property
+    def wanted(self) -> int:
+        """The number of pods that there are to be."""
+        return self._wanted
+
+    def available(self) -> int:
+        """Return how many pods are available."""
+        return sum(pod.state is PodState.AVAILABLE for pod in self.pods)
+
     def running(self) -> list[Pod]:
         """Return the pods with a process that nobody has told to stop."""
         return [pod for pod in self.pods if pod.is_kept and pod.runs]

@@ -17,7 +17,7 @@ from bench.scenarios.files import parse, parse_variants
 from bench.scenarios.measures import MEASURES
 from bench.scenarios.members import HEARTBEAT_INTERVAL_MS, SESSION_TIMEOUT_MS
 from bench.scenarios.scenario import Group, GroupLimits, Scenario, ScenarioTopic, Variant
-from bench.scenarios.values import Duration
+from bench.scenarios.values import Amount, Duration
 from bench.scenarios.verdict import COLUMNS
 
 PAGE = (Path(__file__).parents[3] / "docs" / "scenarios.md").read_text()
@@ -47,7 +47,7 @@ def shown(field) -> str:
     default = field.default if field.default_factory is NODEFAULT else field.default_factory()
     if default is NODEFAULT or isinstance(default, UnsetType):
         return ""
-    if field.encode_name in SAID_IN_WORDS:
+    if field.encode_name in SAID_IN_WORDS and not isinstance(default, Amount):
         return SAID_IN_WORDS[field.encode_name]
     if isinstance(default, Duration):
         return f"{default // 1000}s"

@@ -22,6 +22,12 @@ partitions = 6
 name = "a"
 topics = ["orders"]
 """
+AUTOSCALE = """\
+[[groups.behaviours]]
+do = "autoscale"
+at = "1m"
+pod_per_second = 1
+arrivals = [{ at = "1m", per_second = 1 }, { at = "2m", per_second = 2 }]"""
 DEPLOY = '[[groups.behaviours]]\ndo = "rolling-deploy"\nat = "1m"\n'
 
 
@@ -84,7 +90,8 @@ def group_with(*lines: str) -> str:
         (
             group_with('[[groups.behaviours]]\ndo = "explode"\nat = "1m"'),
             "line 11: group 1: behaviour 1: do is 'explode': invalid value 'explode' (there are"
-            " rolling-deploy, scale, crash, churn, flap, duplicate, poll-timeout, pause).",
+            " rolling-deploy, scale, autoscale, drain, crash, churn, flap, duplicate,"
+            " poll-timeout, pause).",
         ),
         (group_with(DEPLOY + "pods = 1"), "line 13: group 1: behaviour 1 has no setting 'pods'."),
         (
@@ -98,6 +105,34 @@ def group_with(*lines: str) -> str:
         (
             group_with('behaviours = [{do = "duplicate", at = "1m"}]'),
             "group a, behaviour 1: only a static member can have a duplicate: set static = true.",
+        ),
+        (
+            group_with('behaviours = [{do = "crash", at = "1m", renamed = true}]'),
+            "group a, behaviour 1: only a static member has an instance id that changes: set",
+        ),
+        (
+            group_with('[[groups.behaviours]]\ndo = "drain"\nat = "1m"\ndrained = 4'),
+            "line 13: group a, behaviour 1: drained is 4, and there are 3 nodes.",
+        ),
+        (
+            group_with('[[groups.behaviours]]\ndo = "drain"\nat = "1m"\nmaxUnavailable = 0'),
+            "line 13: group a, behaviour 1: maxUnavailable is 0: no pod could be evicted.",
+        ),
+        (
+            group_with(AUTOSCALE, "minReplicaCount = 101"),
+            "line 15: group a, behaviour 1: minReplicaCount is more than maxReplicaCount, 100.",
+        ),
+        (
+            group_with(AUTOSCALE.replace('"2m"', '"1m"')),
+            "line 14: group a, behaviour 1: each of arrivals must begin after the one before.",
+        ),
+        (
+            group_with(AUTOSCALE, 'every = "0s"'),
+            "line 15: group a, behaviour 1: every is less than 1 s.",
+        ),
+        (
+            group_with(AUTOSCALE.replace("per_second = 1 }", "per_second = -1 }")),
+            "line 14: group 1: behaviour 1: arrival 1: per_second is -1: expected",
         ),
         (
             group_with('[[faults]]\ndo = "kill"\nat = "1m"\ngroup = "b"'),

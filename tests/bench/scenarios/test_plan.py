@@ -113,6 +113,78 @@ def test_scaling_adds_and_removes_pods() -> None:
     ]  # fmt: skip
 
 
+def replicas_over_time(plan: ScenarioPlan) -> list[tuple[int, int]]:
+    """Return what an autoscaler set, and when."""
+    marks = [(at // 1000, text.split()) for at, text in plan.marks]
+    return [(at, int(words[3].rstrip(","))) for at, words in marks if "to" in words]
+
+
+def autoscale(*settings: str, arrivals: str, at: str = "0s") -> str:
+    more = "".join(f", {each}" for each in settings)
+    return (
+        f'{{ do = "autoscale", at = "{at}", arrivals = [{arrivals}], pod_per_second = 10{more} }}'
+    )
+
+
+BURST = '{ at = "0s", per_second = 40 }, { at = "60s", per_second = 0 }'
+
+
+def test_an_autoscaler_scales_up_with_the_lag_and_down_when_its_window_allows() -> None:
+    told = autoscale("lagThreshold = 100", "stabilizationWindowSeconds = 60", arrivals=BURST)
+    plan = expand(scenario("replicas = 1", behaviour=told))
+    # 15 s at 40 a second and one pod: 450 records are left, but there are 4 partitions in topic t.
+    assert replicas_over_time(plan)[0] == (15, 4)
+    # the last lag is gone by 90 s; what was wanted until then counts for 60 s more
+    assert replicas_over_time(plan)[-1][1] == 1
+    assert 90 <= replicas_over_time(plan)[-1][0] <= 165
+
+
+def test_an_autoscaler_without_a_window_flaps_with_its_lag() -> None:
+    steady = '{ at = "0s", per_second = 25 }'
+    sleepy = autoscale("lagThreshold = 100", "stabilizationWindowSeconds = 300", arrivals=steady)
+    hasty = autoscale("lagThreshold = 100", "stabilizationWindowSeconds = 0", arrivals=steady)
+    calm, restless = (
+        len(replicas_over_time(expand(scenario("replicas = 1", behaviour=each))))
+        for each in (sleepy, hasty)
+    )
+    assert restless > 3 * calm
+
+
+def test_an_autoscaler_ends_all_pods_after_the_cooldown_and_starts_one_with_the_lag() -> None:
+    arrivals = '{ at = "0s", per_second = 5 }, { at = "60s", per_second = 0 },'
+    arrivals += '{ at = "300s", per_second = 5 }'
+    settings = ("minReplicaCount = 0", "cooldownPeriod = 90", "lagThreshold = 1000")
+    told = autoscale(*settings, arrivals=arrivals)
+    plan = expand(scenario("replicas = 1", behaviour=told))
+    assert replicas_over_time(plan) == [(90, 0), (315, 1), (405, 0), (420, 1), (510, 0), (525, 1)]
+
+
+def test_a_drain_evicts_the_pods_of_one_node_after_the_other() -> None:
+    drain = '{ do = "drain", at = "10s", nodes = 2, drained = 2, every = "30s" }'
+    plan = expand(scenario("replicas = 4", "maxUnavailable = 1", behaviour=drain))
+    first = [line for line in told(plan) if line[0] < 40]
+    assert first == [
+        (11, "p0", "Leave"), (11, "p2", "Leave"), (15, "p4", "Start"), (15, "p5", "Start"),
+    ]  # fmt: skip
+    later = [name for at, name, what in told(plan) if what == "Leave" and at > 40]
+    assert sorted(later) == ["p1", "p3", "p4", "p5"], "the pods of the first node are here now"
+
+
+def test_a_budget_of_disruptions_makes_a_drain_wait_for_new_pods() -> None:
+    drain = '{ do = "drain", at = "10s", nodes = 2, maxUnavailable = 1 }'
+    plan = expand(scenario("replicas = 4", "minReadySeconds = 4", behaviour=drain))
+    assert [line for line in told(plan) if line[2] == "Leave"] == [
+        (11, "p0", "Leave"), (21, "p2", "Leave"),
+    ]  # fmt: skip
+
+
+def test_a_crashed_process_may_come_with_another_instance_id() -> None:
+    crash = '{ do = "crash", at = "10s", renamed = true }, { do = "crash", at = "60s", pods = 3 }'
+    plan = expand(scenario("static = true", "replicas = 1", behaviour=crash))
+    first, second, third = (step.life.name for step in plan.steps if isinstance(step.action, Start))
+    assert (second, third) == (f"{first}.1", f"{first}.1")
+
+
 def test_a_flapper_changes_its_topics_until_it_is_told_to_stop() -> None:
     flap = '{ do = "flap", at = "10s", every = "5s", until = "22s", topics = ["t", "u"] }'
     plan = expand(scenario(behaviour=flap))
@@ -144,6 +216,11 @@ def behaviours_of(draw: st.DrawFn) -> str:
     kind = draw(st.sampled_from([each.__struct_config__.tag for each in get_args(Behaviour)]))
     more = {
         "scale": f", replicas = {draw(st.integers(0, 9))}",
+        "autoscale": f', arrivals = [{{ at = "0s", per_second = {draw(st.integers(0, 99))} }}]'
+        f", pod_per_second = {draw(st.integers(1, 30))}"
+        f", minReplicaCount = {draw(st.integers(0, 2))}"
+        f", stabilizationWindowSeconds = {draw(st.integers(0, 60))}, cooldownPeriod = 20",
+        "drain": f", nodes = 3, drained = {draw(st.integers(1, 3))}, maxUnavailable = 1",
         "churn": f', every = "{draw(st.integers(1, 60))}s"',
         "flap": f', every = "{draw(st.integers(1, 60))}s", topics = ["u"], pods = "50%"',
         "pause": f', for = "{draw(st.integers(0, 90))}s", pods = "70%"',
