@@ -32,9 +32,7 @@ DEPLOY = '[[groups.behaviours]]\ndo = "rolling-deploy"\nat = "1m"\n'
 
 
 def test_the_scenarios_that_come_with_the_program_are_all_well_formed() -> None:
-    assert set(names()) == {
-        "bad-application", "leader-loss-in-deploy", "rolling-deploy", "which-deploy",
-    }  # fmt: skip
+    assert {"bad-application", "rolling-deploy", "which-deploy"} < set(names())
     for name in names():
         assert found(name).name == name
 
