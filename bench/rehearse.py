@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from actors.errors import BadInputError, CommandError
 from bench.interruption import Interrupted, interruptible
+from bench.live_group import imported
 from bench.pages.files import report_path, write_aside, write_reports
 from bench.pages.runs import ReportedRun, report
 from bench.rehearsals.comparison import Comparison
@@ -36,6 +37,8 @@ OK, FAILURE, BAD_INPUT = 0, 1, 2
 def main(arguments: Sequence[str] | None = None) -> int:
     """Rehearse one scenario; return the exit code: 1 if the verdict is not clean."""
     asked = _parser().parse_args(arguments)
+    if asked.from_group is not None:
+        return _import(asked.bootstrap, asked.from_group)
     if asked.list or asked.scenario is None:
         for name in names():
             print(f"{name:26} {found(name).about}")
@@ -84,6 +87,22 @@ def _planned(asked: argparse.Namespace) -> list[Planned]:
     members = sum(group.replicas for group in scenario.groups)
     _say(f"{scenario.about}; {members} members, {scenario.duration / 1000:g} s")
     return planned
+
+
+def _import(bootstrap: str | None, group_id: str) -> int:
+    """Print the scenario of a group that runs; return the exit code."""
+    if bootstrap is None:
+        print("rollcall: give the cluster of --from-group: --bootstrap HOST:PORT.", file=sys.stderr)
+        return BAD_INPUT
+    try:
+        print(imported(bootstrap, group_id), end="")
+    except (DrillError, BadInputError) as error:
+        print(f"rollcall: {error}", file=sys.stderr)
+        return BAD_INPUT
+    except CommandError as error:
+        print(f"rollcall: {error}.", file=sys.stderr)
+        return FAILURE
+    return OK
 
 
 def _check(asked: argparse.Namespace, variants: Mapping[str, Scenario]) -> None:
@@ -143,6 +162,9 @@ def _parser() -> argparse.ArgumentParser:
         "--simulate", action="store_true",
         help="run it in virtual time (default: in real time, on a cluster that is started for it)",
     )  # fmt: skip
+    parser.add_argument(
+        "--from-group", metavar="GROUP", help="print a scenario of this group of --bootstrap"
+    )
     where.add_argument(
         "--bootstrap", metavar="HOST:PORT", help="run it on this cluster, whose nodes are spared"
     )

@@ -1,0 +1,143 @@
+"""Write the scenario of a group that runs, on Rollcall or on Apache Kafka: a file to start from.
+
+Describe tells the type of the group, its members, their instance ids and what they are assigned;
+the cluster tells how many partitions their topics have. It does not tell timeouts, nor how the pods
+are managed; what was guessed is a comment in the file.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import TYPE_CHECKING, Final
+
+from actors.cli import admin
+from actors.cli.client import AdminClient, parse_bootstrap
+from actors.cli.descriptions import describe_group
+from actors.errors import BadInputError
+from bench.scenarios.checks import HAS_STATIC
+from bench.scenarios.files import parse
+from bench.scenarios.scenario import NAME, Protocol, WorkloadKind
+from failover.drills.checked import DrillError
+from protocol.wire.errors import ErrorCode
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from actors.cli.descriptions import GroupDescription, MemberDescription
+
+TIMEOUT_S: Final = 15.0
+RANGE: Final = "range"
+DEPLOY_AT_S: Final = 30
+POD_S: Final = 10
+"""About how long a StatefulSet takes to replace a pod, with the usual times."""
+
+_ORDINAL: Final = re.compile(r".*-\d+$")
+
+
+def imported(bootstrap: str, group_id: str) -> str:
+    """Return a scenario file for a group: raises CommandError or DrillError.
+
+    ``bootstrap`` names servers of its cluster, ``HOST:PORT[,HOST:PORT…]``.
+    """
+    try:
+        addresses = parse_bootstrap(bootstrap)
+    except ValueError as error:
+        raise BadInputError(f"{error}.") from None
+    with AdminClient(addresses, TIMEOUT_S) as client:
+        group = describe_group(client, group_id)
+        topics = _topics(client, group)
+        found = client.metadata(topics).topics
+        partitions = {
+            str(each.name): len(each.partitions)
+            for each in found
+            if each.error_code is ErrorCode.none and each.partitions
+        }
+    return written(group, {name: partitions[name] for name in topics if name in partitions})
+
+
+def _topics(client: AdminClient, group: GroupDescription) -> list[str]:
+    """Return the topics that a group reads: its members', or else those it has offsets of."""
+    names = set(group.input_topics)
+    if not group.sources:
+        names |= {topic for member in group.members for topic, _ in _held(member)}
+    if not names:
+        names = {topic for topic, _ in admin.committed_offsets(client, group.group_id)}
+    return sorted(names)
+
+
+def _held(member: MemberDescription) -> Sequence[tuple[str, int]]:
+    return (*member.assigned, *(member.target or ()))
+
+
+def written(group: GroupDescription, partitions: Mapping[str, int]) -> str:
+    """Return a scenario file for a described group; raises DrillError if there can be none."""
+    if not group.members:
+        raise DrillError(
+            f"Group {group.group_id} has no members now: import it while its application runs."
+        )
+    if not partitions:
+        raise DrillError(f"Nothing tells which topics group {group.group_id} reads.")
+    for name in partitions:
+        if not re.fullmatch(NAME, name):
+            raise DrillError(f"Topic {name} cannot be in a scenario: its name is too long.")
+    text = "\n".join(_lines(group, partitions)) + "\n"
+    parse(_plain(group.group_id), text)
+    return text
+
+
+def _lines(group: GroupDescription, partitions: Mapping[str, int]) -> Iterator[str]:
+    ids = [each.instance_id for each in group.members if each.instance_id is not None]
+    protocol = Protocol(group.group_type)
+    is_static = len(ids) == len(group.members) and protocol in HAS_STATIC
+    is_ordered = is_static and all(_ORDINAL.fullmatch(each) for each in ids)
+    workload = WorkloadKind.STATEFUL_SET if is_ordered else WorkloadKind.DEPLOYMENT
+    members = len(group.members)
+    name = _plain(group.group_id)
+    about = f"A rolling deploy of {group.group_id}, as it was found: {members} members"
+    yield f"about = {_text(about)}"
+    yield f'duration = "{max(300, DEPLOY_AT_S + members * POD_S + 120)}s"'
+    for topic, count in partitions.items():
+        yield f"\n[topics.{_text(topic)}]\npartitions = {count}"
+    yield "\n[[groups]]"
+    yield f"name = {_text(name)}"
+    yield f"topics = [{', '.join(_text(topic) for topic in partitions)}]"
+    yield f"protocol = {_text(protocol)}{_about_protocol(group)}"
+    yield f"static = {str(is_static).lower()}{_about_ids(group, len(ids), is_static=is_static)}"
+    yield f"workload = {_text(workload)}  # guessed from the instance ids"
+    yield f"replicas = {members}"
+    yield "# Describe does not tell these: set them as the application has them."
+    yield '# start_time = "5s"'
+    if protocol is Protocol.CLASSIC:
+        yield "# session_timeout_ms = 45000\n# heartbeat_interval_ms = 3000"
+    yield "# rebalance_timeout_ms = 300000"
+    yield f'\n[[groups.behaviours]]\ndo = "rolling-deploy"\nat = "{DEPLOY_AT_S}s"'
+
+
+def _about_protocol(group: GroupDescription) -> str:
+    if group.is_mixed:
+        return "  # some of its members still have the classic protocol"
+    if group.group_type == Protocol.CLASSIC and group.assignor not in ("", RANGE):
+        return f"  # they use {_comment(group.assignor)}; here they use {RANGE}"
+    return ""
+
+
+def _about_ids(group: GroupDescription, ids: int, *, is_static: bool) -> str:
+    if not ids or is_static:
+        return ""
+    return f"  # {ids} of {len(group.members)} members have an instance id"
+
+
+def _plain(name: str) -> str:
+    """Return a name that a scenario may have."""
+    return re.sub(r"[^a-zA-Z0-9._-]", "-", name)[:100] or "group"
+
+
+def _comment(text: str) -> str:
+    """Return what a client sent as a part of a comment: one line of bounded length."""
+    return re.sub(r"[^ -~]", "?", text)[:100]
+
+
+def _text(text: str) -> str:
+    """Return a TOML string: what JSON escapes, TOML escapes alike."""
+    return json.dumps(text[:900]).replace("\x7f", "\\u007f")

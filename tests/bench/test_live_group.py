@@ -1,0 +1,125 @@
+"""``rollcall rehearse --from-group``: the scenario of a group that runs."""
+
+import pytest
+
+from actors.cli.descriptions import GroupDescription, MemberDescription
+from bench.live_group import written
+from bench.rehearse import main
+from bench.scenarios.files import parse
+from bench.scenarios.scenario import Group, Protocol, WorkloadKind
+from failover.drills.checked import DrillError
+from tests.bench.test_drills import WORKLOAD, stable
+
+
+def member(instance_id: str | None = None, number: int = 0) -> MemberDescription:
+    return MemberDescription(
+        member_id=f"m-{number}",
+        instance_id=instance_id,
+        client_id="c",
+        host="/127.0.0.1",
+        assigned=(("orders", number),),
+        is_upgraded=None,
+    )
+
+
+def described(
+    *instance_ids: str | None, group_id: str = "orders", kind: str = "classic", assignor: str = ""
+) -> GroupDescription:
+    return GroupDescription(
+        group_id=group_id,
+        group_type=kind,
+        state="Stable",
+        assignor=assignor,
+        members=tuple(member(each, number) for number, each in enumerate(instance_ids)),
+    )
+
+
+def read(group: GroupDescription, **partitions: int) -> tuple[Group, str]:
+    text = written(group, partitions or {"orders": 6})
+    return parse("s", text).groups[0], text
+
+
+def test_members_protocol_topics_and_partitions_are_those_of_the_group() -> None:
+    text = written(described(None, None, kind="consumer"), {"orders": 6, "audit": 2})
+    made = parse("s", text)
+    (group,) = made.groups
+    assert (group.name, group.protocol, group.replicas) == ("orders", Protocol.CONSUMER, 2)
+    assert made.partitions_of() == {"orders": 6, "audit": 2}
+    assert group.topics == ("orders", "audit")
+    assert "session_timeout_ms" not in text, "it is for classic members"
+
+
+@pytest.mark.parametrize(
+    ("instance_ids", "is_static", "workload"),
+    [
+        ((None, None), False, WorkloadKind.DEPLOYMENT),
+        (("orders-0", "orders-1"), True, WorkloadKind.STATEFUL_SET),
+        (("orders-5d9c-x2k4b", "orders-5d9c-pq7vz"), True, WorkloadKind.DEPLOYMENT),
+        (("orders-0", None), False, WorkloadKind.DEPLOYMENT),
+    ],
+)
+def test_the_workload_is_guessed_from_the_instance_ids(
+    instance_ids: tuple[str | None, ...], is_static: bool, workload: WorkloadKind
+) -> None:
+    group, text = read(described(*instance_ids))
+    assert (group.static, group.workload) == (is_static, workload)
+    assert ("1 of 2 members have an instance id" in text) == (instance_ids[-1] is None) * (
+        instance_ids[0] is not None
+    )
+
+
+def test_what_differs_from_the_group_is_said() -> None:
+    assert (
+        "they use cooperative-sticky; here they use range"
+        in read(described(None, assignor="cooperative-sticky"))[1]
+    )
+    assert "here they use" not in read(described(None, assignor="range"))[1]
+
+
+def test_names_and_texts_of_clients_stay_within_their_lines() -> None:
+    group, text = read(described("a\n[x]", group_id='or"ders\n# ü', assignor="\n[x]\n"))
+    assert group.name == "or-ders----"
+    assert "[x]" not in text.splitlines()
+
+
+@pytest.mark.parametrize(
+    ("group", "partitions", "sentence"),
+    [
+        (described(), {"orders": 6}, "Group orders has no members now"),
+        (described(None), {}, "Nothing tells which topics group orders reads."),
+        (described(None), {"t" * 101: 1}, "cannot be in a scenario: its name is too long."),
+    ],
+)
+def test_what_cannot_be_imported_is_told_in_one_sentence(
+    group: GroupDescription, partitions: dict[str, int], sentence: str
+) -> None:
+    with pytest.raises(DrillError) as refused:
+        written(group, partitions)
+    assert sentence in str(refused.value)
+
+
+def test_groups_of_every_type_are_imported_from_a_live_cluster(
+    node, capsys: pytest.CaptureFixture[str]
+) -> None:
+    bootstrap = ":".join(map(str, node.address))
+    types = WORKLOAD.group_types("live")
+    with stable(node, WORKLOAD, "live"):
+        for group_id in WORKLOAD.group_ids("live"):
+            assert main(["--from-group", group_id, "--bootstrap", bootstrap]) == 0
+            made = parse("s", capsys.readouterr().out)
+            (group,) = made.groups
+            assert (group.name, group.topics) == (group_id, (group_id,))
+            assert group.protocol == types.get(group_id, "classic")
+            assert group.replicas == WORKLOAD.members // WORKLOAD.groups
+            assert made.partitions_of() == {group_id: WORKLOAD.partitions_each}
+        assert main(["--from-group", "nobody", "--bootstrap", bootstrap]) == 1
+        assert "the group does not exist" in capsys.readouterr().err
+
+
+def test_mistakes_of_the_command_are_one_sentence(capsys: pytest.CaptureFixture[str]) -> None:
+    asked = (["--from-group", "g"], 2), (["--from-group", "g", "--bootstrap", "host"], 2)
+    refused = (["--from-group", "g", "--bootstrap", "127.0.0.1:1"], 1)
+    for words, code in (*asked, refused):
+        assert main(words) == code
+        said = capsys.readouterr().err
+        assert said.startswith("rollcall: ") and said.count("\n") == 1
