@@ -7,6 +7,7 @@ an import of ``storage`` in place of ``rollcall.storage`` fails, in Ray's and Sp
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 import zipfile
@@ -25,6 +26,12 @@ LOCK = ROOT / "requirements.lock"
 UV = Path(sys.executable).parent / "uv"
 STRANGER = "raise ImportError('this is a package of somebody else')\n"
 COMMAND_S = 110.0
+EXAMPLE = ROOT / "docs" / "examples" / "orders"
+CLIENTS = ("aiokafka", "confluent-kafka")
+"""What the example's tests need besides us."""
+
+TESTS = sorted(EXAMPLE.glob("tests/test_*.py"))
+LEFT_BY_RUNS = shutil.ignore_patterns("__pycache__", ".pytest_cache")
 
 IMPORT_ALL = """
 import importlib, pkgutil, rollcall
@@ -114,7 +121,8 @@ def stranger(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Stranger:
     home.mkdir()
     uv(["venv", "--python", sys.executable, str(venv)])
     python = ["--python", str(venv / "bin" / "python")]
-    uv(["pip", "install", *python, "--constraints", str(LOCK), f"{NAMESPACE}[load] @ {wheel}"])
+    wanted = (f"{NAMESPACE}[load,pytest] @ {wheel}", *CLIENTS)
+    uv(["pip", "install", *python, "--constraints", str(LOCK), *wanted])
     (site_packages,) = venv.glob("lib/python*/site-packages")
     for package in PACKAGES:
         (site_packages / package).mkdir()
@@ -129,6 +137,7 @@ def test_the_wheel_takes_one_name_only(wheel: Path) -> None:
     tops = {name.partition("/")[0] for name in names}
     assert {top for top in tops if not top.endswith(".dist-info")} == {NAMESPACE}
     assert b"rollcall = rollcall.__main__:entry" in entry_points
+    assert b"rollcall = rollcall.pytest_plugin" in entry_points
     assert f"{NAMESPACE}/failover/drills/kill-leader.toml" in names
     assert not [name for name in names if name.endswith((".pyc", ".nbi", ".nbc"))]
 
@@ -139,7 +148,7 @@ def test_every_module_of_it_imports_beside_packages_of_the_same_short_names(
 ) -> None:
     modules = sum(len(list((ROOT / package).rglob("*.py"))) for package in PACKAGES)
     imported = int(stranger.run("python", "-c", IMPORT_ALL))
-    assert imported == modules + 1  # and rollcall.__main__
+    assert imported == modules + 2  # and rollcall.__main__, rollcall.pytest_plugin
 
 
 @pytest.fixture
@@ -191,6 +200,15 @@ def test_commands_that_start_other_commands_name_the_modules_of_the_wheel(
 @pytest.mark.timeout(200)
 def test_workers_of_spark_import_it(stranger: Stranger) -> None:
     assert stranger.run("python", "-c", SPARK).strip() == "warm"
+
+
+@pytest.mark.timeout(200)
+def test_the_tests_of_an_application_run_in_it(stranger: Stranger) -> None:
+    shutil.copytree(EXAMPLE, stranger.home / "orders", ignore=LEFT_BY_RUNS)
+    said = stranger.run("python", "-m", "pytest", "-v", "orders")
+    tests = sum(len(re.findall("^def test_", each.read_text(), re.MULTILINE)) for each in TESTS)
+    assert tests
+    assert len(re.findall(" PASSED ", said)) >= tests
 
 
 # --- what the build rewrites, and what it refuses

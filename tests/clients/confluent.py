@@ -16,6 +16,7 @@ POLL_S = 0.02
 ADMIN_S = 20.0
 # librdkafka writes to stderr when a server goes away, which the tests do on purpose.
 QUIET = {"log_level": 0}
+CLASSIC = {"session.timeout.ms": 6000, "heartbeat.interval.ms": 200}
 
 
 class Member:
@@ -24,7 +25,11 @@ class Member:
     def __init__(
         self, bootstrap: str, group_id: str, topics: Sequence[str], **config: object
     ) -> None:
-        """Subscribe. Config names are librdkafka's with underscores for dots, or ``on_commit``."""
+        """Subscribe. Config names are librdkafka's with underscores for dots, or ``on_commit``.
+
+        With the consumer protocol, the coordinator sets the session timeout.
+        """
+        by_coordinator = config.get("group_protocol") == "consumer"
         self.assigned: set[Partition] = set()
         self.given: list[set[Partition]] = []
         self.revoked: list[set[Partition]] = []
@@ -32,8 +37,7 @@ class Member:
         settings: dict[str, object] = {
             "bootstrap.servers": bootstrap,
             "group.id": group_id,
-            "session.timeout.ms": 6000,
-            "heartbeat.interval.ms": 200,
+            **({} if by_coordinator else CLASSIC),
             "enable.auto.commit": False,
             "auto.offset.reset": "earliest",
             **QUIET,
@@ -41,7 +45,8 @@ class Member:
             "reconnect.backoff.max.ms": 500,
             **{k if k == "on_commit" else k.replace("_", "."): v for k, v in config.items()},
         }
-        self._incremental = settings.get("partition.assignment.strategy") == "cooperative-sticky"
+        cooperative = settings.get("partition.assignment.strategy") == "cooperative-sticky"
+        self._incremental = cooperative or by_coordinator
         self.consumer = Consumer(settings)
         self.consumer.subscribe(
             list(topics), on_assign=self._assign, on_revoke=self._revoke, on_lost=self._lose

@@ -1,0 +1,1 @@
+"""A cluster for tests of applications: coordinators in one process, and a pytest plugin."""

@@ -1,0 +1,24 @@
+"""The same with aiokafka: a verb blocks, so it runs beside the event loop of the clients."""
+
+import asyncio
+
+from aiokafka import AIOKafkaConsumer
+
+
+def test_a_group_rebalances_and_the_consumer_keeps_its_partitions(rollcall_cluster):
+    topic, group = rollcall_cluster.topic(3), rollcall_cluster.group()
+
+    async def scene():
+        consumer = AIOKafkaConsumer(
+            topic, group_id=group, bootstrap_servers=rollcall_cluster.bootstrap
+        )
+        await consumer.start()
+        try:
+            await asyncio.to_thread(rollcall_cluster.await_assigned, group, partitions=3)
+            await asyncio.to_thread(rollcall_cluster.force_rebalance, group)
+            await asyncio.to_thread(rollcall_cluster.await_assigned, group, partitions=3)
+            return await asyncio.to_thread(rollcall_cluster.explain, group)
+        finally:
+            await consumer.stop()
+
+    assert "a test forces a rebalance" in asyncio.run(scene())
