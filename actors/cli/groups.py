@@ -9,7 +9,7 @@ from actors.cli import admin
 from actors.cli.client import ClientError
 from actors.cli.group_views import show_group
 from actors.cli.internal_topics import add_topic_flags, delete_topics, internal_topics
-from actors.cli.offsets import add_offset_flags, delete_offsets, reset_offsets
+from actors.cli.offsets.reset import add_offset_flags, delete_offsets, reset_offsets
 from actors.cli.session import (
     FAILED,
     add_connection_flags,

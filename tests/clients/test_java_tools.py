@@ -2,6 +2,7 @@
 
 import re
 from operator import itemgetter
+from pathlib import Path
 
 import pytest
 from confluent_kafka import Consumer, ConsumerGroupTopicPartitions, TopicPartition
@@ -158,6 +159,35 @@ def test_offsets_are_reset(bootstrap: str, name: str) -> None:
     consumer_groups(bootstrap, *reset, "--execute")
     described = table(consumer_groups(bootstrap, "--describe", "--group", name))
     assert {row["CURRENT-OFFSET"] for row in described} == {"0"}
+
+
+PLAN = ("--from-file", "plan.csv")
+SPECS = [
+    ("--to-earliest",),
+    ("--to-offset", "7"),
+    ("--shift-by", "-1"),
+    ("--to-current",),
+    ("--to-datetime", "2026-01-01T00:00:00.000"),
+    ("--by-duration", "PT1H30M"),
+    PLAN,
+]
+
+
+@pytest.mark.parametrize("spec", SPECS, ids=itemgetter(0))
+def test_our_command_exports_the_offsets_that_kafkas_exports(
+    bootstrap: str, name: str, spec: tuple[str, ...], tmp_path: Path
+) -> None:
+    committed(bootstrap, name, 5, 6)
+    which = ("--all-topics",)
+    if spec == PLAN:
+        (tmp_path / "plan.csv").write_text(f"{name},0,5\n{name},1,0\n")
+        which, spec = (), ("--from-file", str(tmp_path / "plan.csv"))
+    reset = ("--reset-offsets", "--group", name, *which, *spec, "--export", "--dry-run")
+    said = consumer_groups(bootstrap, *reset).replace(chr(34), "").splitlines()
+    theirs = [row for row in said if row.startswith(f"{name},")]
+    ours = rollcall("groups", "--bootstrap-server", bootstrap, *reset).splitlines()
+    assert len(ours) == 2
+    assert ours == sorted(theirs)
 
 
 def test_offsets_are_deleted_and_then_the_group(bootstrap: str, name: str) -> None:

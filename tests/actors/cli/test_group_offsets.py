@@ -13,7 +13,7 @@ from actors.cli import admin
 from actors.cli import groups as cli_groups
 from actors.cli.client import ClientError
 from actors.cli.internal_topics import is_internal
-from actors.cli.offset_kinds import OFFSET_KINDS
+from actors.cli.offsets.kinds import OFFSET_KINDS
 from actors.errors import BadInputError
 from protocol.groups.group_types import TABLES
 from protocol.wire.errors import ErrorCode
@@ -130,7 +130,7 @@ def test_a_share_groups_start_offsets_are_reset_and_deleted() -> None:
 def test_a_share_group_is_reset_as_its_tool_does() -> None:
     client = Client(empty_share_group())
     for target in (("--to-offset", "4"), ("--shift-by", "1"), ("--to-current",)):
-        with pytest.raises(ClientError, match="is a share group: give --to-earliest or --to-lat"):
+        with pytest.raises(ClientError, match="is a share group: give --to-datetime or --to-ear"):
             run(client, "--reset-offsets", "--topic", "b", *target)
     with pytest.raises(BadInputError, match="by topic"):
         run(client, "--delete-offsets", "--topic", "b:0")

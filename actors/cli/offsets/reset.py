@@ -2,26 +2,32 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from actors.cli import admin
 from actors.cli.client import ClientError
 from actors.cli.internal_topics import STREAMS, delete_topics, internal_topics
-from actors.cli.offset_kinds import CLASSIC, DELETED, OFFSET_KINDS
+from actors.cli.offsets.kinds import CLASSIC, DELETED, OFFSET_KINDS
+from actors.cli.offsets.plans import as_csv, read_plan
+from actors.cli.offsets.targets import FROM_COMMITTED, TARGETS, bounded
+from actors.cli.offsets.times import duration_ms, timestamp_ms
 from actors.cli.session import FAILED, complain, note, show
 from actors.errors import BadInputError
 from protocol.wire.errors import ErrorCode
 
 if TYPE_CHECKING:
     from argparse import ArgumentParser, Namespace
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
-    from actors.cli.admin import CommittedOffset
     from actors.cli.client import AdminClient
-    from actors.cli.offset_kinds import OffsetKind
+    from actors.cli.offsets.kinds import OffsetKind
     from protocol.wire.embedded import TopicPartition
 
     Offsets = Mapping[TopicPartition, int]
+
+FROM_FILE: Final = "from_file"
 
 
 def add_offset_flags(parser: ArgumentParser) -> None:
@@ -51,6 +57,28 @@ def add_offset_flags(parser: ArgumentParser) -> None:
         "--to-current", action="store_true", help="reset to the current committed offset"
     )
     parser.add_argument(
+        "--to-datetime",
+        type=timestamp_ms,
+        metavar="TIME",
+        help="reset to the first offset of a time: YYYY-MM-DDThh:mm:ss.sss, of UTC or with an"
+        " offset such as +01:00",
+    )
+    parser.add_argument(
+        "--by-duration",
+        type=duration_ms,
+        metavar="DURATION",
+        help="reset to the first offset of so long ago: PnDTnHnMnS",
+    )
+    parser.add_argument(
+        "--from-file",
+        type=Path,
+        metavar="FILE",
+        help="reset to the offsets of a CSV file as --export writes it",
+    )
+    parser.add_argument(
+        "--export", action="store_true", help="print the new offsets as CSV, for --from-file"
+    )
+    parser.add_argument(
         "--dry-run", action="store_true", help="only show the new offsets (the default)"
     )
     parser.add_argument("--execute", action="store_true", help="reset the offsets")
@@ -61,19 +89,13 @@ def reset_offsets(client: AdminClient, group_ids: Sequence[str], args: Namespace
 
     Of all groups, those that cannot be reset are reported, and the others are reset.
     """
-    given = {name: getattr(args, name) for name in TARGETS}
-    asked = [name for name, value in given.items() if value is not None and value is not False]
-    if len(asked) != 1:
-        flags = ", ".join(map(_flag, TARGETS))
-        raise BadInputError(f"--reset-offsets needs one of {flags}")
-    if args.dry_run and args.execute:
-        raise BadInputError("give only one of --dry-run and --execute")
+    wanted = _wanted(args)
     known = {each.group_id: each for each in admin.list_groups(client, (), ())}
     rows: list[tuple[object, ...]] = []
     code = 0
     for group_id in group_ids:
         try:
-            new, failed = _reset(client, group_id, known.get(group_id), asked[0], args)
+            new, failed = _reset(client, group_id, known.get(group_id), wanted, args)
         except ClientError as error:
             if not args.all_groups:
                 raise
@@ -81,25 +103,57 @@ def reset_offsets(client: AdminClient, group_ids: Sequence[str], args: Namespace
             new, failed = {}, FAILED
         rows += [(group_id, *partition, offset) for partition, offset in new.items()]
         code = code or failed
-    show(args, ("GROUP", "TOPIC", "PARTITION", "NEW-OFFSET"), rows)
+    if args.export:
+        print(as_csv(rows, _only_group(args)), end="")
+    else:
+        show(args, ("GROUP", "TOPIC", "PARTITION", "NEW-OFFSET"), rows)
     if not args.execute:
         note("nothing is changed: add --execute to reset the offsets")
     return code
 
 
+@dataclass(frozen=True, slots=True)
+class _Wanted:
+    """The flag that says which offsets are wanted, and what is in its file, by group."""
+
+    target: str
+    plan: Mapping[str, Offsets]
+
+
+def _wanted(args: Namespace) -> _Wanted:
+    """Read what the flags ask for. Raises BadInputError."""
+    given = {name: getattr(args, name) for name in (*TARGETS, FROM_FILE)}
+    asked = [name for name, value in given.items() if value is not None and value is not False]
+    if len(asked) != 1:
+        flags = ", ".join(map(_flag, given))
+        raise BadInputError(f"--reset-offsets needs one of {flags}")
+    if args.dry_run and args.execute:
+        raise BadInputError("give only one of --dry-run and --execute")
+    if args.export and args.json:
+        raise BadInputError("give only one of --export and --json")
+    if asked != [FROM_FILE]:
+        return _Wanted(asked[0], {})
+    if args.topic or args.all_topics:
+        raise BadInputError("--from-file names the partitions: leave out --topic and --all-topics")
+    return _Wanted(FROM_FILE, read_plan(args.from_file, _only_group(args)))
+
+
+def _only_group(args: Namespace) -> str | None:
+    """Return the group if only one is asked for: rows of a file then need no group."""
+    return None if args.all_groups or len(args.group) != 1 else args.group[0]
+
+
 def _reset(
-    client: AdminClient, group_id: str, group: Any | None, target: str, args: Namespace
+    client: AdminClient, group_id: str, group: Any | None, wanted: _Wanted, args: Namespace
 ) -> tuple[Offsets, int]:
     """Reset one group's offsets; return the new ones and an exit code."""
     _check_idle(group_id, group)
     group_type = _type_of(group, args)
     kind = OFFSET_KINDS[group_type]
-    if kind.reset_by is not None and target not in kind.reset_by:
+    if kind.reset_by is not None and wanted.target not in kind.reset_by:
         flags = " or ".join(_flag(name) for name in sorted(kind.reset_by))
         raise ClientError(f"group {group_id} is a {group_type} group: give {flags}")
-    partitions = _partitions(client, group_id, kind, args)
-    committed = kind.committed(client, group_id) if target in FROM_COMMITTED else {}
-    offsets = TARGETS[target](client, partitions, committed, args)
+    offsets = _new_offsets(client, group_id, kind, wanted, args)
     if not args.execute:
         return offsets, 0
     if offsets:
@@ -107,6 +161,24 @@ def _reset(
     is_streams = group is not None and group_type == STREAMS
     topics = internal_topics(client, group_id, args) if is_streams else []
     return offsets, delete_topics(client, group_id, topics)
+
+
+def _new_offsets(
+    client: AdminClient, group_id: str, kind: OffsetKind, wanted: _Wanted, args: Namespace
+) -> Offsets:
+    if wanted.target == FROM_FILE:
+        if group_id not in wanted.plan:
+            raise ClientError(f"{args.from_file} has no offsets of group {group_id}")
+        planned = wanted.plan[group_id]
+        partitions: Sequence[TopicPartition] = _existing(
+            client, list(admin.by_topic(planned).items())
+        )
+        kind.check(client, group_id, partitions)
+        return bounded(planned, client)
+    partitions = _selected(client, group_id, kind, args)
+    kind.check(client, group_id, partitions)
+    committed = kind.committed(client, group_id) if wanted.target in FROM_COMMITTED else {}
+    return TARGETS[wanted.target](client, partitions, committed, args)
 
 
 def delete_offsets(client: AdminClient, group_id: str, args: Namespace) -> int:
@@ -151,15 +223,6 @@ def _check_idle(group_id: str, group: Any | None) -> None:
         )
 
 
-def _partitions(
-    client: AdminClient, group_id: str, kind: OffsetKind, args: Namespace
-) -> Sequence[TopicPartition]:
-    """Return the partitions to reset."""
-    partitions = _selected(client, group_id, kind, args)
-    kind.check(client, group_id, partitions)
-    return partitions
-
-
 def _selected(
     client: AdminClient, group_id: str, kind: OffsetKind, args: Namespace
 ) -> Sequence[TopicPartition]:
@@ -168,7 +231,13 @@ def _selected(
         raise BadInputError("give either --topic or --all-topics")
     if args.all_topics:
         return kind.all_topics(client, group_id)
-    wanted = [_topic(text) for text in args.topic]
+    return _existing(client, [_topic(text) for text in args.topic])
+
+
+def _existing(
+    client: AdminClient, wanted: Sequence[tuple[str, Sequence[int]]]
+) -> Sequence[TopicPartition]:
+    """Return these partitions of topics, or all of one without numbers; they must exist."""
     known = {topic.name: topic for topic in client.metadata([n for n, _ in wanted]).topics}
     found: set[TopicPartition] = set()
     for name, numbers in wanted:
@@ -190,77 +259,3 @@ def _topic(text: str) -> tuple[str, list[int]]:
     if not name or not all(part.isdecimal() for part in parts):
         raise BadInputError(f"{text!r} is not a topic: give T or T:P,P...")
     return name, [int(part) for part in parts]
-
-
-def _bounded(offsets: Offsets, client: AdminClient) -> Offsets:
-    """Limit offsets to the range of the log, with a note, as Kafka's tool does."""
-    firsts = admin.offsets_at(client, offsets, admin.EARLIEST)
-    ends = admin.offsets_at(client, offsets, admin.LATEST)
-    bounded = {}
-    for (topic, number), offset in offsets.items():
-        first, end = firsts.get((topic, number), 0), ends.get((topic, number), offset)
-        bounded[topic, number] = max(min(offset, end), first)
-        if offset < first:
-            note(f"{topic}-{number}: {offset} is before the earliest offset, using {first}")
-        elif offset > end:
-            note(f"{topic}-{number}: {offset} is after the latest offset, using {end}")
-    return bounded
-
-
-def _to_offset(
-    client: AdminClient, partitions: Sequence[TopicPartition], _committed: Any, args: Namespace
-) -> Offsets:
-    return _bounded(dict.fromkeys(partitions, args.to_offset), client)
-
-
-def _shift_by(
-    client: AdminClient,
-    partitions: Sequence[TopicPartition],
-    committed: Mapping[TopicPartition, CommittedOffset],
-    args: Namespace,
-) -> Offsets:
-    shifted = {
-        partition: committed[partition].offset + args.shift_by
-        for partition in partitions
-        if partition in committed
-    }
-    return _bounded(shifted, client)
-
-
-def _to_earliest(
-    client: AdminClient, partitions: Sequence[TopicPartition], _committed: Any, _args: Namespace
-) -> Offsets:
-    return admin.offsets_at(client, partitions, admin.EARLIEST)
-
-
-def _to_latest(
-    client: AdminClient, partitions: Sequence[TopicPartition], _committed: Any, _args: Namespace
-) -> Offsets:
-    return admin.offsets_at(client, partitions, admin.LATEST)
-
-
-def _to_current(
-    client: AdminClient,
-    partitions: Sequence[TopicPartition],
-    committed: Mapping[TopicPartition, CommittedOffset],
-    _args: Namespace,
-) -> Offsets:
-    """Keep committed offsets; use the latest offset where there is none."""
-    without = [partition for partition in partitions if partition not in committed]
-    ends = admin.offsets_at(client, without, admin.LATEST)
-    return {
-        partition: committed[partition].offset if partition in committed else ends[partition]
-        for partition in partitions
-        if partition in committed or partition in ends
-    }
-
-
-TARGETS: Final[Mapping[str, Callable[..., Offsets]]] = {
-    "to_offset": _to_offset,
-    "shift_by": _shift_by,
-    "to_earliest": _to_earliest,
-    "to_latest": _to_latest,
-    "to_current": _to_current,
-}
-FROM_COMMITTED: Final = frozenset({"shift_by", "to_current"})
-"""The targets that begin with the committed offsets."""

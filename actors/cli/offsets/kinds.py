@@ -126,7 +126,7 @@ OFFSET_KINDS: Final[Mapping[str, OffsetKind]] = MappingProxyType(
             check=_unchecked,
             reset=admin.alter_share_offsets,
             delete=_delete_shared,
-            reset_by=frozenset({"to_earliest", "to_latest"}),
+            reset_by=frozenset({"to_earliest", "to_latest", "to_datetime"}),
             by_topic=True,
         ),
         "streams": OffsetKind(
