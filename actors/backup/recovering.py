@@ -16,17 +16,15 @@ from typing import TYPE_CHECKING, Final
 
 from actors.backup.files import new_backup, verify, write_manifest, write_partition
 from actors.backup.manifest import Manifest, numbers_of
+from actors.backup.stopped_log import check_stopped, open_copy
 from actors.cluster import data_dir
-from actors.cluster.data_dir import CLUSTER_FILE, ClusterFile
+from actors.cluster.data_dir import ClusterFile
 from actors.cluster.directory_copy import NODE
 from actors.cluster.host_agent import directories_in
 from actors.coordinator.state_copies import state_before
 from actors.errors import BadInputError, FailureError
 from failover.partition_kinds import CATALOG, kind_of, title_of
 from storage.control import voters_in
-from storage.disk.database import open_database
-from storage.disk.directory import cut_torn_tail
-from storage.disk.rocks import RocksLog
 from storage.log import LogError
 from storage.messages import ReplicaKey
 from storage.quorum import majority
@@ -35,6 +33,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from actors.backup.manifest import PartitionFile
+    from storage.disk.rocks import RocksLog
 
 REPORT: Final = "recovery.txt"
 """The file in the backup that says what was found, and what may be missing."""
@@ -118,9 +117,7 @@ def _cluster_of(directories: Sequence[Path]) -> ClusterFile:
     """Return the newest cluster file of the directories."""
     newest: ClusterFile | None = None
     for directory in directories:
-        if not (directory / CLUSTER_FILE).is_file():
-            raise BadInputError(f"{directory} is not a data directory: it has no {CLUSTER_FILE}.")
-        data_dir.check_unlocked(directory)
+        check_stopped(directory)
         found = data_dir.open_data_dir(directory)
         assert found is not None
         if newest is not None and found.cluster_id != newest.cluster_id:
@@ -144,25 +141,12 @@ def _open_all(directories: Sequence[Path], copies: Path, survivors: list[Survivo
             source = directory / f"{NODE}{node_id}"
             copy = copies / f"{len(survivors) + len(notes)}"
             try:
-                shutil.copytree(source, copy)
-                survivors.append(Survivor(ReplicaKey(node_id, directory_id), _open(copy)))
+                log = open_copy(source, copy)
+                survivors.append(Survivor(ReplicaKey(node_id, directory_id), log))
             except (LogError, OSError, shutil.Error) as error:
                 said = str(error).replace(str(copy), str(source))
                 notes.append(f"node {node_id} in {directory} is left out: {said}")
     return notes
-
-
-def _open(copy: Path) -> RocksLog:
-    """Open a log to read it. Raises :class:`storage.log.LogError`."""
-    try:
-        database = open_database(copy)
-    except Exception as error:
-        cut_torn_tail(copy, error)
-        try:
-            database = open_database(copy)
-        except Exception as again:
-            raise LogError(f"{copy}: the log cannot be opened ({again}).") from again
-    return RocksLog(copy, database, ())
 
 
 def _choose(

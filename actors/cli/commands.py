@@ -16,6 +16,7 @@ from actors.cli import groups as cli_groups
 from actors.cli import members as cli_members
 from actors.cli import topics as cli_topics
 from actors.cli import upgrade as cli_upgrade
+from actors.cli.log import dump as cli_log
 
 if TYPE_CHECKING:
     from argparse import ArgumentParser, _SubParsersAction
@@ -24,5 +25,5 @@ if TYPE_CHECKING:
 def add_parsers(subparsers: _SubParsersAction[ArgumentParser]) -> None:
     """Add the commands of each module."""
     administration = (cli_groups, cli_members, cli_topics, cli_configs)
-    for command in (*administration, cli_backup, cli_exchange, cli_balance, cli_upgrade):
+    for command in (*administration, cli_backup, cli_exchange, cli_balance, cli_upgrade, cli_log):
         command.add_parser(subparsers)

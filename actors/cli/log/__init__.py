@@ -1,0 +1,1 @@
+"""``rollcall log``: the records of a stopped coordinator, decoded for people and tools."""
