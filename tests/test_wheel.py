@@ -58,7 +58,7 @@ class Stranger:
     venv: Path
     home: Path
 
-    def run(self, *words: str) -> str:
+    def run(self, *words: str, wait_s: float = COMMAND_S) -> str:
         done = subprocess.run(
             [str(self.venv / "bin" / words[0]), *words[1:]],
             cwd=self.home,
@@ -71,7 +71,7 @@ class Stranger:
             stdin=subprocess.DEVNULL,
             capture_output=True,
             text=True,
-            timeout=COMMAND_S,
+            timeout=wait_s,
             check=False,
         )
         assert done.returncode == 0, f"{words}: {done.stdout}{done.stderr}"
@@ -202,10 +202,10 @@ def test_workers_of_spark_import_it(stranger: Stranger) -> None:
     assert stranger.run("python", "-c", SPARK).strip() == "warm"
 
 
-@pytest.mark.timeout(200)
+@pytest.mark.timeout(400)
 def test_the_tests_of_an_application_run_in_it(stranger: Stranger) -> None:
     shutil.copytree(EXAMPLE, stranger.home / "orders", ignore=LEFT_BY_RUNS)
-    said = stranger.run("python", "-m", "pytest", "-v", "orders")
+    said = stranger.run("python", "-m", "pytest", "-v", "orders", wait_s=2 * COMMAND_S)
     tests = sum(len(re.findall("^def test_", each.read_text(), re.MULTILINE)) for each in TESTS)
     assert tests
     assert len(re.findall(" PASSED ", said)) >= tests

@@ -24,7 +24,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from pathlib import Path
 
-START_S: Final = 60.0
+START_S: Final = 180.0
+"""The first start of an installation compiles the assignors, which takes about a minute."""
+
 CALL_S: Final = 90.0
 END_S: Final = 15.0
 WAIT_S: Final = 30.0

@@ -86,8 +86,10 @@ class LocalCluster:
     async def start(self) -> None:
         """Start all coordinators and wait until clients can use them.
 
+        Assignors are compiled before, once per installation, as no test waits for so long.
         Raises FailureError, or :class:`protocol.config.ConfigError` if an override is wrong.
         """
+        await self.worker.warm_up()
         self.nodes = [LocalCoordinator(self, node_id) for node_id in range(NODES)]
         for node in self.nodes:
             node.start()
@@ -275,6 +277,10 @@ class LocalWorker:
 
     def __init__(self) -> None:
         self._worker = AssignorWorker()
+
+    async def warm_up(self) -> None:
+        """Load the compiled assignors, or compile them."""
+        await self._worker.warm_up()
 
     async def ask(self, worker: int, method: str, *arguments: object, wait_s: float | None) -> Any:
         """Call a method of the worker."""

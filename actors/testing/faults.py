@@ -1,7 +1,7 @@
 """Faults that a test asks for: requests answered with an error, assignors that take longer.
 
-A :class:`InjectedFaults` is installed into the coordinators of a test's cluster. No config, request or
-command does that, so no other cluster can have faults.
+A :class:`InjectedFaults` is installed into the coordinators of a test's cluster. No config, request
+or command does that, so no other cluster can have faults.
 """
 
 from __future__ import annotations
