@@ -136,6 +136,7 @@ def _parser() -> argparse.ArgumentParser:
         help="the file to write (default: %(default)s)",
     )
     record.set_defaults(run=_record)
+    _add_completion(commands.add_parser("completion", help="print a script for your shell"))
     commands.add_parser("bench", help="run a benchmark", add_help=False)
     commands.add_parser("drill", help="inject a failure into a live cluster", add_help=False)
     commands.add_parser("rehearse", help="rehearse a deploy and its cost", add_help=False)
@@ -188,6 +189,12 @@ def _add_up(parser: argparse.ArgumentParser) -> None:
         help="accept node directories that are old copies; anything newer is lost",
     )
     parser.set_defaults(run=_up)
+
+
+def _add_completion(parser: argparse.ArgumentParser) -> None:
+    parser.description = "Print a script by which a shell completes commands, flags and files."
+    parser.add_argument("shell", choices=("bash", "zsh", "tcsh"), help="your shell")
+    parser.set_defaults(run=_completion)
 
 
 def _add_which(parser: argparse.ArgumentParser) -> None:
@@ -255,6 +262,13 @@ def _record(args: argparse.Namespace) -> int:
     from actors.cli.record import record
 
     return record(find_cluster(args.data_dir, args.address), args.node, args.out)
+
+
+def _completion(args: argparse.Namespace) -> int:
+    from actors.cli.completion import script
+
+    print(script(_parser(), args.shell))
+    return 0
 
 
 def _down(args: argparse.Namespace) -> int:
