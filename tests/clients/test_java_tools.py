@@ -114,7 +114,10 @@ MEMBERS, STATE = ("--members", "--verbose"), ("--state", "--verbose")
 
 @pytest.mark.parametrize(
     ("protocol", "views"),
-    [("classic", [MEMBERS]), ("consumer", [("--verbose",), MEMBERS, STATE])],
+    [
+        ("classic", [(), ("--members",), MEMBERS, STATE]),
+        ("consumer", [("--verbose",), MEMBERS, STATE]),
+    ],
     ids=["classic", "consumer"],
 )
 def test_our_command_shows_what_kafkas_shows(
@@ -142,6 +145,25 @@ def test_our_command_shows_what_kafkas_shows(
         ours = table(rollcall("groups", "--bootstrap-server", bootstrap, *describe, *view))
         key = "PARTITION" if "PARTITION" in ours[0] else "GROUP"
         assert sorted(ours, key=itemgetter(key)) == sorted(theirs, key=itemgetter(key)), view
+
+
+@pytest.mark.parametrize("words", [("--list", "--state"), ("--list", "--type")], ids=itemgetter(1))
+def test_our_command_lists_what_kafkas_lists(
+    bootstrap: str, name: str, closing: Closing, words: tuple[str, str]
+) -> None:
+    member_of(bootstrap, name, closing)
+    committed_only = f"{name}-without-members"
+    committed(bootstrap, committed_only, 5)
+
+    def rows(printed: str) -> list[dict[str, str]]:
+        mine = [row for row in table(printed) if row["GROUP"].startswith(name)]
+        return sorted(mine, key=itemgetter("GROUP"))
+
+    ours = rows(rollcall("groups", "--bootstrap-server", bootstrap, *words))
+    assert [row["GROUP"] for row in ours] == [name, committed_only]
+    assert [{k: v.lower() for k, v in row.items()} for row in ours] == [
+        {k: v.lower() for k, v in row.items()} for row in rows(consumer_groups(bootstrap, *words))
+    ]
 
 
 def at(topic: str, *values: int) -> list[TopicPartition]:
