@@ -17,7 +17,7 @@ from actors.errors import CommandError
 from actors.testing.coordinators import LocalCluster
 from actors.testing.faults import InjectedFaults
 from actors.testing.stories import Stories
-from actors.testing.verbs import VERBS, Stage
+from actors.testing.verbs import VERBS, StagedCluster
 from protocol.config import ConfigError
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ async def serve(directory: Path, asked: TextIO, said: TextIO) -> None:
         return
     _say(said, {"value": cluster.spec.bootstrap})
     ended = asyncio.Event()
-    stage = Stage(cluster, stories, loop)
+    stage = StagedCluster(cluster, stories, loop)
 
     def converse() -> None:
         for line in asked:
@@ -54,7 +54,7 @@ async def serve(directory: Path, asked: TextIO, said: TextIO) -> None:
     await asyncio.wait_for(cluster.stop(), STOP_S)
 
 
-def answer(stage: Stage, call: Mapping[str, Any]) -> dict[str, Any]:
+def answer(stage: StagedCluster, call: Mapping[str, Any]) -> dict[str, Any]:
     """Carry out a call: ``verb`` and ``arguments``; return ``value`` or ``error``."""
     try:
         return {"value": VERBS[call["verb"]](stage, **call["arguments"])}

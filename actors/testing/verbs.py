@@ -36,7 +36,7 @@ NO_DESCRIPTION: Final = {"type": "", "state": "", "members": []}
 
 
 @dataclass(frozen=True, slots=True)
-class Stage:
+class StagedCluster:
     """A running cluster, its event loop, and what is known of its groups."""
 
     cluster: LocalCluster
@@ -58,7 +58,7 @@ class Stage:
         return [addresses[node.node_id] for node in self.cluster.alive]
 
 
-def create_topic(stage: Stage, name: str, partitions: int) -> None:
+def create_topic(stage: StagedCluster, name: str, partitions: int) -> None:
     """Create a topic, and wait until every coordinator knows it."""
     wanted = CreatableTopic(
         name=name, num_partitions=partitions, replication_factor=-1, assignments=(), configs=()
@@ -71,13 +71,13 @@ def create_topic(stage: Stage, name: str, partitions: int) -> None:
     stage.run(stage.cluster.until_known(name))
 
 
-def delete_topics(stage: Stage, names: Sequence[str]) -> None:
+def delete_topics(stage: StagedCluster, names: Sequence[str]) -> None:
     """Delete topics; those that do not exist are ignored."""
     with stage.client() as client:
         admin.delete_topics(client, names)
 
 
-def describe(stage: Stage, group: str) -> dict[str, Any]:
+def describe(stage: StagedCluster, group: str) -> dict[str, Any]:
     """Describe a group; its state is empty if it does not exist."""
     with stage.client() as client:
         try:
@@ -99,7 +99,7 @@ def describe(stage: Stage, group: str) -> dict[str, Any]:
     }
 
 
-def expire(stage: Stage, member: str, groups: Sequence[str]) -> str:
+def expire(stage: StagedCluster, member: str, groups: Sequence[str]) -> str:
     """End a member's session now; return its member id."""
     found, one = _member(stage, member, groups)
 
@@ -111,7 +111,7 @@ def expire(stage: Stage, member: str, groups: Sequence[str]) -> str:
     return one.member_id
 
 
-def fence(stage: Stage, instance: str, groups: Sequence[str]) -> str:
+def fence(stage: StagedCluster, instance: str, groups: Sequence[str]) -> str:
     """Fence a static member; return the member id that has its place now."""
     found, one = _member(stage, instance, groups)
     if one.instance_id is None:
@@ -119,7 +119,7 @@ def fence(stage: Stage, instance: str, groups: Sequence[str]) -> str:
     return ghosts.fence(stage.addresses, found, one)
 
 
-def force_rebalance(stage: Stage, group: str) -> None:
+def force_rebalance(stage: StagedCluster, group: str) -> None:
     """Let a group rebalance."""
     with stage.client() as client:
         found = describe_group(client, group)
@@ -128,7 +128,7 @@ def force_rebalance(stage: Stage, group: str) -> None:
     ghosts.force_rebalance(stage.addresses, found)
 
 
-def coordinator(stage: Stage, group: str) -> int:
+def coordinator(stage: StagedCluster, group: str) -> int:
     """Return the node id of a group's coordinator; -1: none now."""
 
     async def ask() -> int:
@@ -137,14 +137,14 @@ def coordinator(stage: Stage, group: str) -> int:
     return int(stage.run(ask()))
 
 
-def move_coordinator(stage: Stage, group: str, to: int | None) -> int:
+def move_coordinator(stage: StagedCluster, group: str, to: int | None) -> int:
     """Move a group to another coordinator; return its node id."""
     node = int(stage.run(stage.cluster.move(group, to)))
     stage.stories.note(group, f"the test has moved it to coordinator {node}")
     return node
 
 
-def kill_coordinator(stage: Stage, group: str) -> int:
+def kill_coordinator(stage: StagedCluster, group: str) -> int:
     """Kill a group's coordinator; return its node id when others lead."""
     node = coordinator(stage, group)
     stage.run(stage.cluster.kill(node))
@@ -153,13 +153,13 @@ def kill_coordinator(stage: Stage, group: str) -> int:
     return node
 
 
-def start_coordinators(stage: Stage) -> list[int]:
+def start_coordinators(stage: StagedCluster) -> list[int]:
     """Start the coordinators again that were killed."""
     started: list[int] = stage.run(stage.cluster.restart())
     return started
 
 
-def fault(stage: Stage, api: str, error: str, count: int, group: str | None) -> None:
+def fault(stage: StagedCluster, api: str, error: str, count: int, group: str | None) -> None:
     """Answer the next requests of an API with an error."""
 
     async def add() -> None:
@@ -168,7 +168,7 @@ def fault(stage: Stage, api: str, error: str, count: int, group: str | None) -> 
     stage.run(add())
 
 
-def faults_left(stage: Stage) -> int:
+def faults_left(stage: StagedCluster) -> int:
     """Return how many requests are still to get an error."""
 
     async def ask() -> int:
@@ -177,7 +177,7 @@ def faults_left(stage: Stage) -> int:
     return int(stage.run(ask()))
 
 
-def delay_assignor(stage: Stage, delay_ms: int) -> None:
+def delay_assignor(stage: StagedCluster, delay_ms: int) -> None:
     """Let server-side assignors begin later."""
 
     async def delay() -> None:
@@ -186,7 +186,7 @@ def delay_assignor(stage: Stage, delay_ms: int) -> None:
     stage.run(delay())
 
 
-def mend(stage: Stage) -> None:
+def mend(stage: StagedCluster) -> None:
     """End all faults and delays, and start what was killed."""
 
     async def clear() -> None:
@@ -196,23 +196,23 @@ def mend(stage: Stage) -> None:
     stage.run(clear())
 
 
-def explain(stage: Stage, group: str) -> list[str]:
+def explain(stage: StagedCluster, group: str) -> list[str]:
     """Return what happened to a group, a line each."""
     return stage.stories.of(group)
 
 
-def mark(stage: Stage) -> int:
+def mark(stage: StagedCluster) -> int:
     """Return a mark of this moment, for :func:`stories`."""
     return stage.stories.mark
 
 
-def stories(stage: Stage, since: int) -> dict[str, list[str]]:
+def stories(stage: StagedCluster, since: int) -> dict[str, list[str]]:
     """Return what happened to each group since a mark."""
     return stage.stories.since(since)
 
 
 def _member(
-    stage: Stage, name: str, groups: Sequence[str]
+    stage: StagedCluster, name: str, groups: Sequence[str]
 ) -> tuple[GroupDescription, MemberDescription]:
     """Find a member by its member id or instance id, in these groups, or else in any."""
     with stage.client() as client:
