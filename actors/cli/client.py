@@ -208,8 +208,9 @@ def parse_bootstrap(text: str) -> list[Address]:
 
 
 def shown(address: Address) -> str:
-    """Return an address as ``host:port``."""
-    return f"{address[0]}:{address[1]}"
+    """Return an address as ``host:port``; an IPv6 address is in brackets."""
+    host, port = address
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
 
 def named(code: int) -> str:

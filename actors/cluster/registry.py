@@ -97,7 +97,7 @@ def _listens(address: str) -> bool:
     """Whether something accepts connections there; True if that is unknown."""
     host, _, port = address.rpartition(":")
     try:
-        socket.create_connection((host, int(port)), KNOCK_S).close()
+        socket.create_connection((host.strip("[]"), int(port)), KNOCK_S).close()
     except ConnectionRefusedError:
         return False
     except (OSError, ValueError, OverflowError):

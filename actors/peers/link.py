@@ -109,7 +109,9 @@ class Link(asyncio.Protocol):
         # A threshold that is never reached: we check the buffer's size ourselves.
         self._transport.set_write_buffer_limits(high=2 * (BODY_BYTES_MAX + 2 * BUFFER_BYTES_MAX))
         name = transport.get_extra_info("peername")
-        self.address = f"{name[0]}:{name[1]}" if name else "unknown"
+        if name:
+            host = f"[{name[0]}]" if ":" in name[0] else name[0]
+            self.address = f"{host}:{name[1]}"
         _set_options(transport.get_extra_info("socket"))
         loop = asyncio.get_running_loop()
         self._handshake_timer = loop.call_later(HANDSHAKE_S, self._handshake_timed_out)

@@ -28,9 +28,15 @@ class HostCluster:
         """Start it; READY gives its addresses."""
         sets = [word for setting in self.settings for word in ("--set", setting)]
         done = self.rollcall("up", "--data-dir", str(DATA), "--detach", *sets, wait_s=UP_S)
-        words = done.stdout.split()
-        if done.returncode or words[:1] != ["READY"]:
-            raise HostError(f"`rollcall up` did not say READY: {done.stderr or done.stdout}")
+        if done.returncode:
+            raise HostError(f"`rollcall up` failed: {done.stderr or done.stdout}")
+        return self.started(done.stdout)
+
+    def started(self, said: str) -> "HostCluster":
+        """Take the addresses from what ``rollcall up`` has said."""
+        words = said.split()
+        if words[:1] != ["READY"]:
+            raise HostError(f"`rollcall up` did not say READY: {said}")
         self.ready = dict(word.split("=", 1) for word in words[1:])
         return self
 

@@ -90,8 +90,8 @@ class NamespaceHost:
 
     @property
     def ip(self) -> str:
-        """Its IPv4 address."""
-        return self.link.ip
+        """The address that its programs are given: IPv4, if it has that."""
+        return self.link.addresses[0]
 
     @property
     def ip6(self) -> str:

@@ -28,6 +28,8 @@ HOSTS_MAX = 200
 class NamespaceHosts:
     """So many hosts, numbered from 1: 10.77.0.1 and fd77::1 is ``host1``.
 
+    Without ``has_ipv4`` they have IPv6 addresses only; 127.0.0.1 is then still there.
+
     They run while the ``with`` lasts. The bridge is in a namespace of its own, and no namespace
     has a name: nothing of this is seen from outside, others may do the same at the same time, and
     all ends with this process, however that is killed. ``directory`` gets the hosts' disks and
@@ -40,13 +42,14 @@ class NamespaceHosts:
     All that is wrong with a link stays so until :meth:`heal`, also while the host is away.
     """
 
-    def __init__(self, count: int, directory: Path, *, shared: Sequence[Path] = ()) -> None:
+    def __init__(
+        self, count: int, directory: Path, *, shared: Sequence[Path] = (), has_ipv4: bool = True
+    ) -> None:
         assert 0 < count <= HOSTS_MAX
         python = (Path(sys.prefix), Path(sys.base_prefix))
-        self._hosts = [
-            NamespaceHost(HostLink(number), directory.resolve(), [ROOT, *python, *shared])
-            for number in range(1, count + 1)
-        ]
+        links = [HostLink(number, has_ipv4=has_ipv4) for number in range(1, count + 1)]
+        visible = [ROOT, *python, *shared]
+        self._hosts = [NamespaceHost(link, directory.resolve(), visible) for link in links]
         self._bridge: Namespaces | None = None
         self._relay: subprocess.Popen[bytes] | None = None
 
@@ -206,5 +209,5 @@ class NamespaceHosts:
         """Return an /etc/hosts."""
         lines = ["127.0.0.1 localhost", "::1 localhost"]
         for host in self:
-            lines += [f"{host.ip} {host.name}", f"{host.ip6} {host.name}"]
+            lines += [f"{address} {host.name}" for address in host.link.addresses]
         return "\n".join([*lines, ""])

@@ -50,6 +50,9 @@ class HostLink:
     boots: int = 1
     """The kernel takes a moment to remove the port of a host that has vanished."""
 
+    has_ipv4: bool = True
+    """Without it the host has its IPv6 address only."""
+
     @property
     def port(self) -> str:
         """The bridge's end."""
@@ -61,14 +64,19 @@ class HostLink:
         return f"02:4d:00:00:{self.number >> 8:02x}:{self.number & 255:02x}"
 
     @property
-    def ip(self) -> str:
-        """The host's IPv4 address."""
+    def ip4(self) -> str:
+        """The host's IPv4 address, if it has one."""
         return f"{NETWORK}.{self.number}"
 
     @property
     def ip6(self) -> str:
         """The host's IPv6 address."""
         return f"{NETWORK_6}:{self.number:x}"
+
+    @property
+    def addresses(self) -> list[str]:
+        """All that the host has, the one that its programs are given first."""
+        return [self.ip4, self.ip6] if self.has_ipv4 else [self.ip6]
 
     @property
     def is_late(self) -> bool:
@@ -115,15 +123,13 @@ def host_lines(link: HostLink, others: Iterable[HostLink]) -> list[str]:
     It knows the hardware addresses of all others for good, as behind a router: without that, the
     network's silence would become an error ("no route to host") after some seconds.
     """
-    lines = [
-        f"address add {link.ip}/24 dev eth0",
-        f"address add {link.ip6}/64 dev eth0 nodad",
-        "link set eth0 up",
-        "route add default dev eth0",
-        "route add ::/0 dev eth0",
-    ]
+    lines = [f"address add {link.ip6}/64 dev eth0 nodad", "link set eth0 up"]
+    lines.append("route add ::/0 dev eth0")
+    if link.has_ipv4:
+        lines.append(f"address add {link.ip4}/24 dev eth0")
+        lines.append("route add default dev eth0")
     for other in others:
-        for address in (other.ip, other.ip6):
+        for address in other.addresses:
             lines.append(f"neighbour replace {address} lladdr {other.mac} dev eth0 nud permanent")
     return lines
 

@@ -5,6 +5,7 @@ import subprocess
 from collections.abc import Mapping, Sequence
 
 from actors.cluster.ray_node import _QUIET, OBJECT_STORE_BYTES, STORE_PATH
+from actors.cluster.spec import Address
 from bench.hosts.host import TMP, NamespaceHost, Running
 from bench.hosts.waiting import HostError
 
@@ -39,7 +40,7 @@ class RayOnHosts:
     @property
     def address(self) -> str:
         """What ``ray start --address`` and ``rollcall up --address`` are given."""
-        return f"{self.head.ip}:{PORT}"
+        return str(Address(host=self.head.ip, port=PORT))
 
     @property
     def environment(self) -> dict[str, str]:

@@ -79,7 +79,7 @@ def parse_ready(text: str) -> tuple[tuple[str, int], ...]:
     if ready is None:
         raise StartError(f"The cluster did not say READY but: {text.strip() or 'nothing'}")
     addresses = (address.rpartition(":") for address in ready["bootstrap"].split(","))
-    return tuple((host, int(port)) for host, _, port in addresses)
+    return tuple((host.strip("[]"), int(port)) for host, _, port in addresses)
 
 
 def call(arguments: Sequence[str]) -> str:

@@ -13,7 +13,7 @@ from confluent_kafka import Consumer
 from actors.cli import admin, discovery
 from actors.cli import groups as cli_groups
 from actors.cli import main as cli
-from actors.cli.client import AdminClient, parse_bootstrap
+from actors.cli.client import AdminClient, parse_bootstrap, shown
 from actors.cli.configs import parse_configs
 from actors.cluster.registry import RegisteredCluster
 from tests.actors.coordinator.coordinators import Cluster, running
@@ -560,4 +560,6 @@ def test_without_a_bootstrap_server_the_cluster_of_this_machine_is_meant(
 
 
 def test_an_ipv6_address_may_stand_in_brackets() -> None:
-    assert parse_bootstrap("[::1]:9092") == [("::1", 9092)]
+    (address,) = parse_bootstrap("[::1]:9092")
+    assert address == ("::1", 9092)
+    assert shown(address) == "[::1]:9092"

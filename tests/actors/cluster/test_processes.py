@@ -117,8 +117,11 @@ def test_a_cluster_of_which_one_ray_process_is_dead_is_none(
     assert registry.find(None, tmp_path / "usual") is None
 
 
-def test_a_cluster_on_a_ray_that_is_gone_is_forgotten(listed: Path, tmp_path: Path) -> None:
-    registry.save(a_cluster(tmp_path / "a", address="127.0.0.1:1"))
+@pytest.mark.parametrize("address", ["127.0.0.1:1", "[::ffff:127.0.0.1]:1"])
+def test_a_cluster_on_a_ray_that_is_gone_is_forgotten(
+    address: str, listed: Path, tmp_path: Path
+) -> None:
+    registry.save(a_cluster(tmp_path / "a", address=address))
     assert registry.find(None, tmp_path / "usual") is None
     assert list(listed.iterdir()) == []
 
