@@ -13,15 +13,15 @@ PARTITIONS = 6
 class Riders:
     """Two static members of a group in one process of librdkafka on a host, which commit."""
 
-    def __init__(self, client: NamespaceHost, bootstrap: str) -> None:
+    def __init__(self, client: NamespaceHost, bootstrap: str, topic: str = TOPIC) -> None:
         made = client.run(
-            "rollcall", "topics", "--bootstrap-server", bootstrap, "--create", "--topic", TOPIC,
+            "rollcall", "topics", "--bootstrap-server", bootstrap, "--create", "--topic", topic,
             "--partitions", str(PARTITIONS), wait_s=COMMAND_S,
         )  # fmt: skip
         assert made.returncode == 0, made.stderr
         self.running: Running = client.popen(
             "python", "-m", "tests.clients.programs.confluent_kafka_riders",
-            f"bootstrap={bootstrap}", f"subscribe={TOPIC}", "protocol=classic",
+            f"bootstrap={bootstrap}", f"subscribe={topic}", "protocol=classic",
             "member=first,g,static-1", "member=second,g,static-2",
             stdin=subprocess.PIPE,
         )  # fmt: skip
@@ -37,6 +37,11 @@ class Riders:
         """Return how many partitions the last assignments have."""
         last = {line.split()[1]: line.split()[3] for line in self.events("ASSIGNED") if line}
         return sum(len(partitions.split(",")) for partitions in last.values())
+
+    def acknowledged(self) -> dict[str, int]:
+        """Return the last offset of each partition whose commit was acknowledged."""
+        rows = [one for line in self.events("COMMITTED") for one in line.split()[3].split(",")]
+        return {topic: int(offset) for topic, offset in (one.split("=") for one in rows)}
 
     def wait_for_commits(self) -> None:
         """Wait until both members have committed once more."""

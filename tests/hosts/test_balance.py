@@ -30,12 +30,6 @@ def directories(host: NamespaceHost, pattern: str) -> list[str]:
     return sorted(path.name for path in (host.disk / DATA.name).glob(pattern))
 
 
-def committed(riders: Riders) -> dict[str, int]:
-    """Return the last offset of each partition that was acknowledged to a member."""
-    rows = [one for line in riders.events("COMMITTED") for one in line.split()[3].split(",")]
-    return {topic: int(offset) for topic, offset in (one.split("=") for one in rows)}
-
-
 def begin_balance(cluster: HostCluster, *options: str) -> Running:
     """Begin to balance the cluster."""
     words = ("rollcall", "balance", "--address", cluster.ray.address, *options)
@@ -108,7 +102,7 @@ def test_a_host_that_joins_gets_coordinators_and_no_member_is_rebalanced(
 
     riders.wait_for_commits()
     assert riders.events("REVOKED", "LOST") == began, "nobody was rebalanced"
-    acknowledged = committed(riders)
+    acknowledged = riders.acknowledged()
     riders.end()
     listed = client.run(
         "rollcall", "groups", "--bootstrap-server", cluster.bootstrap, "--json",
