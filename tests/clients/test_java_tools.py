@@ -71,6 +71,10 @@ def test_kafka_features_shows_raises_and_lowers_the_feature_level(bootstrap: str
     raised = described(bootstrap, feature)
     assert raised["FinalizedVersionLevel"] == "1"
     assert int(raised["Epoch"]) == int(row["Epoch"]) + 1
+    lowered = ("downgrade", "--feature", f"{feature}=0")
+    assert f"{feature} was downgraded to 0." in features(bootstrap, *lowered)
+    assert described(bootstrap, feature)["FinalizedVersionLevel"] == "0"
+    assert f"{feature} was upgraded to 1." in features(bootstrap, *asked)
     assert f"{feature} was disabled." in features(bootstrap, "disable", "--feature", feature)
     assert described(bootstrap, feature)["FinalizedVersionLevel"] == "0"
 

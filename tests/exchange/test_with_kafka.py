@@ -113,7 +113,10 @@ def test_groups_move_from_kafka_to_rollcall_and_back(
     assert without_epochs(described(first, cluster.bootstrap)) == without_epochs(on_kafka)
 
     second = create_groups(cluster.bootstrap, "second", TOPIC, is_kafka=False)
+    third = Groups(cluster.bootstrap, "third", TOPIC)
+    third.create_simple()
     before = {one.prefix: described(one, cluster.bootstrap) for one in (first, second)}
+    offsets = described(third, cluster.bootstrap, ["simple"])
     said = done("backup", tmp_path / "backup", "--data-dir", cluster.data_dir)
     assert "is complete and intact" in said
     cluster.stop()
@@ -125,7 +128,10 @@ def test_groups_move_from_kafka_to_rollcall_and_back(
     after = {one.prefix: described(one, cluster.bootstrap) for one in (first, second)}
     assert after == before
 
+    only = ("--offsets-only", "--group", third.group("simple"))
     export = ("export", tmp_path / "backup", "--bootstrap-server", kafka.bootstrap)
+    assert done(*export, *only) == f"{third.group('simple')}: 1 offsets\n"
+    assert described(third, kafka.bootstrap, ["simple"]) == offsets
     refused = rollcall(*export)
     assert refused.returncode == 2
     assert "has groups of the backup: first-classic, " in refused.stderr

@@ -23,9 +23,10 @@ def upgrade(stage: HostStage) -> None:
     for host in reversed(stage.hosts):
         stage.install(host, newer)
         if host is stage.hosts[-1]:
-            refused = stage.cluster.rollcall("upgrade")
-            assert refused.returncode == ExitCode.FAILURE, refused
-            assert REFUSAL in refused.stderr, refused.stderr
+            for words in (("upgrade", "--dry-run"), ("upgrade",)):
+                refused = stage.cluster.rollcall(*words)
+                assert refused.returncode == ExitCode.FAILURE, refused
+                assert REFUSAL in refused.stderr, refused.stderr
     stage.raise_level()
 
 

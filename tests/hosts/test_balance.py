@@ -5,6 +5,7 @@ import signal
 from collections.abc import Sequence
 from operator import ne
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import pytest
 
@@ -16,11 +17,14 @@ from tests.hosts.riders import Riders
 from tests.waiting import until
 
 COORDINATORS = 8
+CONSOLE_PORT = 9292
 SETTINGS = (
     f"offsets.topic.num.partitions={COORDINATORS}",
+    f"console.port={CONSOLE_PORT}",
     "group.initial.rebalance.delay.ms=0",
 )
 BALANCE_S = 180.0
+READ = "import urllib.request as u; print(u.urlopen('{}').read().decode())"
 SLOW = "20000"
 """Bytes per second: a copy takes longer than this test needs to kill something."""
 
@@ -47,9 +51,54 @@ def wait_until_calm(cluster: HostCluster) -> list[str]:
 
 def kill_controller(cluster: HostCluster, hosts: Sequence[NamespaceHost]) -> None:
     """Kill its process; Ray starts it again."""
-    address = cluster.ready["console"].removeprefix("http://").rpartition(":")[0]
-    host = next(host for host in hosts if host.ip == address)
+    where = urlsplit(cluster.ready["console"])
+    assert where.port == CONSOLE_PORT
+    host = next(host for host in hosts if host.ip == where.hostname)
     assert host.run("pkill", "-9", "-f", "ray::ControllerActor").returncode == 0
+
+
+def take_away(cluster: HostCluster, host: NamespaceHost) -> None:
+    """Take a host away, as docs/operations.md says."""
+    without = ("balance", "--without", host.ip)
+    planned = cluster.rollcall(*without, "--dry-run")
+    assert planned.returncode == 0, planned.stderr
+    assert all(f" from {host.ip} to " in line for line in planned.stdout.splitlines())
+    emptied = cluster.rollcall(*without, wait_s=BALANCE_S)
+    free = f"The host {host.ip} holds no coordinator and can be taken away.\n"
+    assert emptied.stdout == planned.stdout + free, emptied.stderr
+    assert f"host {host.ip}: no coordinators\n" in cluster.rollcall("status").stdout
+    cluster.ray.stop(host)
+
+
+def keep_another(cluster: HostCluster, host: NamespaceHost) -> None:
+    """See that a host cannot be taken away, as replicas of a partition would share another one."""
+    without = ("balance", "--without", host.ip)
+    crowded = cluster.rollcall(*without)
+    assert crowded.returncode == 1
+    assert f"There is not enough room without {host.ip}: " in crowded.stderr
+    shared = cluster.rollcall(*without, "--share-hosts", "--dry-run")
+    assert shared.stdout.count(f"{host.ip} is to be taken away") == 2, shared.stderr
+
+
+def check_console(cluster: HostCluster, client: NamespaceHost) -> None:
+    """See that the controller has kept the port of its console, on whatever host it is."""
+    console = cluster.status()["console"]
+    assert urlsplit(console).port == CONSOLE_PORT
+    read = client.run("python", "-c", READ.format(f"{console}/status.json"))
+    assert cluster.bootstrap in read.stdout, read.stderr
+
+
+def check_commits(
+    cluster: HostCluster, client: NamespaceHost, acknowledged: dict[str, int]
+) -> None:
+    """See that no acknowledged commit is lost."""
+    listed = client.run(
+        "rollcall", "groups", "--bootstrap-server", cluster.bootstrap, "--json",
+        "--describe", "--group", "g", wait_s=60,
+    )  # fmt: skip
+    found = {f"{row['topic']}/{row['partition']}": row for row in json.loads(listed.stdout)}
+    for partition, offset in acknowledged.items():
+        assert int(found[partition]["current_offset"]) >= offset, "no commit is lost"
 
 
 @pytest.mark.timeout(600)
@@ -82,6 +131,7 @@ def test_a_host_that_joins_gets_coordinators_and_no_member_is_rebalanced(
     kill_controller(cluster, hosts)
     assert slow.process.wait(BALANCE_S) == 1
     assert wait_until_calm(cluster) == before, "it started where it was"
+    check_console(cluster, client)
     riders.wait_for_commits()
 
     interrupted = begin_balance(cluster)
@@ -100,16 +150,12 @@ def test_a_host_that_joins_gets_coordinators_and_no_member_is_rebalanced(
     old_home = next(host for host in hosts if host.ip == before[node_id])
     assert directories(old_home, "node-*.moved-1") == [f"node-{node_id}.moved-1"]
 
+    take_away(cluster, joined)
+    keep_another(cluster, three)
     riders.wait_for_commits()
     assert riders.events("REVOKED", "LOST") == began, "nobody was rebalanced"
     acknowledged = riders.acknowledged()
     riders.end()
-    listed = client.run(
-        "rollcall", "groups", "--bootstrap-server", cluster.bootstrap, "--json",
-        "--describe", "--group", "g", wait_s=60,
-    )  # fmt: skip
-    found = {f"{row['topic']}/{row['partition']}": row for row in json.loads(listed.stdout)}
-    for partition, offset in acknowledged.items():
-        assert int(found[partition]["current_offset"]) >= offset, "no commit is lost"
+    check_commits(cluster, client, acknowledged)
     cluster.down()
     assert not (Path.home() / ".ray").exists()

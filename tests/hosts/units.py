@@ -12,7 +12,9 @@ from tests.deploy.prune import ROOT
 from tests.deploy.test_systemd import PROGRAMS, SYSTEMD, VARIABLE, environment, settings
 from tests.hosts.test_ray_hosts import wait_for
 
-HEAD, WORKER, CLUSTER = "rollcall-ray-head", "rollcall-ray-worker", "rollcall"
+HEAD = "rollcall-ray-head"
+WORKER = "rollcall-ray-worker"
+CLUSTER = "rollcall"
 ETC = TMP / "etc"
 PLACES = {"/etc/rollcall": str(ETC), "/var/lib/rollcall": str(DATA.parent)}
 """Where the files of the units are on a host: only its ``/tmp`` is its own."""

@@ -130,6 +130,20 @@ def test_what_is_left_may_be_on_several_disks(data: Path, tmp_path: Path) -> Non
     assert any("from node 2, offset 101, epoch 6, 2 of 3 voters left: complete" in s for s in said)
 
 
+def test_what_the_command_recovers_is_restored(
+    data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    append(data, 1, 6)
+    lose(data, 0, 2)
+    target = tmp_path / "left"
+    code, out, _ = ran(capsys, "recover", "--unsafe", data, "--to", target)
+    assert code == 0
+    assert "partition 0: from node 1, offset 101, epoch 6, 1 of 3 voters left" in out
+    assert list(read_partition(target, verify(target).file_of(0))) == [SECOND]
+    code, _, err = ran(capsys, "restore", target, "--data-dir", tmp_path / "again")
+    assert (code, err) == (0, "")
+
+
 def test_mistakes_are_one_sentence(
     data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

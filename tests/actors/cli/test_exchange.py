@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from actors.cli.main import main
+from actors.cluster.data_dir import CLUSTER_FILE, parse
 from tests.actors.backup.backups import committed, write_backup
 
 KAFKA = Path(__file__).parent.parent / "backup" / "kafka-4.3.1"
@@ -32,6 +33,16 @@ def test_a_backup_is_verified_and_restored(
     code, _, err = ran(capsys, *words)
     assert code == 2
     assert "restore to a new data directory" in err
+
+
+def test_a_restored_cluster_may_have_another_number_of_replicas(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write_backup(tmp_path / "b", {0: [committed("g", 1)]}, partitions=3, replicas=1)
+    words = ("restore", tmp_path / "b", "--data-dir", tmp_path / "data")
+    assert ran(capsys, *words, "--replication-factor", "2")[0] == 0
+    found = parse((tmp_path / "data" / CLUSTER_FILE).read_text(), "here")
+    assert [len(nodes) for nodes in found.replica_nodes] == [2, 2, 2]
 
 
 def test_log_directories_are_imported(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
