@@ -25,6 +25,7 @@ from actors.coordinator import gc_tuning
 from actors.errors import BadInputError, CommandError
 from bench.drill_run import DrillRun
 from bench.host_drills import run as host_drills
+from bench.host_drills.run import HostOptions
 from bench.host_drills.table import HOST_DRILLS
 from bench.hosts.waiting import HostError
 from bench.interruption import Interrupted, interruptible
@@ -92,15 +93,22 @@ def _planned(asked: argparse.Namespace, log: RehearsalLog) -> tuple[Drill, Calla
             raise BadInputError(f"Drill {asked.name} makes its hosts: omit --running, --data-dir.")
         if asked.report:
             raise BadInputError(f"Drill {asked.name} writes no report yet: omit --report.")
-        row = host_drills.checked(asked.name, asked.hosts, asked.older)
-        play = partial(host_drills.run, row, asked.hosts, asked.members, asked.keep, asked.older)
-        return row.drill(asked.members), play
+        options = HostOptions(
+            hosts=asked.hosts,
+            members=asked.members,
+            spark_hosts=asked.spark_hosts or 0,
+            directory=asked.keep,
+            older=asked.older,
+        )
+        row = host_drills.checked(asked.name, options)
+        return row.drill(asked.members), partial(host_drills.run, row, options)
     try:
         drill = named(asked.name).of_size(asked.members).of_types(asked.types)
     except DrillError as error:
         raise BadInputError(str(error)) from None
-    if asked.hosts or asked.keep or asked.older:
-        raise BadInputError(f"Drill {asked.name} runs on one host: omit --hosts, --keep, --from.")
+    if asked.hosts or asked.spark_hosts or asked.keep or asked.older:
+        omit = "--hosts, --spark-hosts, --keep, --from"
+        raise BadInputError(f"Drill {asked.name} runs on one host: omit {omit}.")
     group_ids = tuple(dict.fromkeys(asked.group))
     if group_ids:
         _check_observed(drill, asked)
@@ -225,6 +233,10 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--hosts", type=_positive, metavar="N", help="the number of hosts, for drills on hosts"
     )
+    parser.add_argument(
+        "--spark-hosts", type=_positive, metavar="N",
+        help="the number of further hosts on which Spark drives the members",
+    )  # fmt: skip
     parser.add_argument(
         "--keep", type=Path, metavar="DIR", help="keep what is on the disks of the hosts in DIR"
     )

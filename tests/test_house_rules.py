@@ -359,6 +359,7 @@ CONNECTS = {
     "actors/deployment/controller.py": "notices the end of a coordinator's process",
     "actors/peers/peers.py": "links between nodes, which speak no Kafka",
     "bench/cases/hostile.py": "looks whether a port is for peers",
+    "bench/load/watching.py": "tells who watches a load, which speaks no Kafka",
 }
 OPENS = {"create_connection", "open_connection"}
 

@@ -5,22 +5,28 @@ from __future__ import annotations
 import shutil
 import tempfile
 from contextlib import ExitStack
+from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from actors.errors import BadInputError
 from bench.client.cluster_client import ClusterClient, addresses_in
 from bench.host_drills.programs import two_programs
+from bench.host_drills.spark_rehearsal import SparkRehearsal, over_spark
 from bench.host_drills.stage import HostStage
 from bench.host_drills.table import HOST_COUNTS, HOST_DRILLS
 from bench.hosts.clusters import HostCluster
 from bench.hosts.hosts import NamespaceHosts
 from bench.hosts.namespaces import what_is_missing
 from bench.hosts.ray_hosts import RayOnHosts
+from bench.hosts.spark_hosts import SparkOnHosts
 from bench.load.rehearsal import Rehearsal
+from bench.servers.java import java_command
+from bench.servers.server import StartError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from bench.host_drills.programs import Program
     from bench.host_drills.table import HostDrill
@@ -29,6 +35,9 @@ if TYPE_CHECKING:
 
 PROGRAMS: Final = "programs"
 """The directory of the versions that hosts run, in that of the drill."""
+
+SPARK_HOSTS_MAX: Final = 8
+MEMBERS_PER_SPARK_HOST_MIN: Final = 20
 
 CONFIGS: Final[Mapping[str, str]] = {
     "group.initial.rebalance.delay.ms": "1000",
@@ -42,12 +51,25 @@ One assignor worker on each host is enough: all hosts share this machine's proce
 """
 
 
-def checked(name: str, hosts: int | None, older: Path | None = None) -> HostDrill:
-    """Return a drill that can run on so many hosts; raises BadInputError.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HostOptions:
+    """How a drill is run: on ``hosts`` hosts, with so many members (None: as the drill says).
 
-    ``older`` is the wheel of an older version, for drills with two.
+    ``spark_hosts`` further hosts have the members, driven by Spark (0: they are in this process).
+    ``directory`` keeps what the hosts' programs write. ``older`` is the wheel that a drill with two
+    versions begins with.
     """
-    drill = HOST_DRILLS[name]
+
+    hosts: int | None
+    members: int | None = None
+    spark_hosts: int = 0
+    directory: Path | None = None
+    older: Path | None = None
+
+
+def checked(name: str, options: HostOptions) -> HostDrill:
+    """Return a drill that can run as asked; raises BadInputError."""
+    drill, hosts, older = HOST_DRILLS[name], options.hosts, options.older
     if older is not None and not drill.has_two_versions:
         raise BadInputError(f"Drill {name} runs one version: omit --from.")
     fit = [count for count in HOST_COUNTS if count >= drill.hosts_min]
@@ -55,18 +77,30 @@ def checked(name: str, hosts: int | None, older: Path | None = None) -> HostDril
         raise BadInputError(f"Drill {name} needs --hosts {_either(fit)}.")
     if missing := what_is_missing():
         raise BadInputError(missing)
+    if options.spark_hosts:
+        _check_spark(options.spark_hosts, options.members)
     return drill
 
 
-def run(
-    drill: HostDrill, count: int, members: int | None = None, directory: Path | None = None,
-    older: Path | None = None,
-) -> Verdict:  # fmt: skip
-    """Run a drill on ``count`` hosts; ``directory`` keeps what their programs write.
+def _check_spark(spark_hosts: int, members: int | None) -> None:
+    """Check that there can be a Spark; raises BadInputError."""
+    if spark_hosts > SPARK_HOSTS_MAX:
+        raise BadInputError(f"--spark-hosts is {SPARK_HOSTS_MAX} at most.")
+    if members is not None and members < MEMBERS_PER_SPARK_HOST_MIN * spark_hosts:
+        least = MEMBERS_PER_SPARK_HOST_MIN * spark_hosts
+        raise BadInputError(f"--spark-hosts {spark_hosts} needs --members {least} or more.")
+    if find_spec("pyspark") is None:
+        raise BadInputError("--spark-hosts needs PySpark: install rollcall[load].")
+    try:
+        java_command()
+    except StartError as error:
+        raise BadInputError(f"--spark-hosts needs Java. {error}") from error
 
-    ``older`` is the wheel that a drill with two versions begins with.
-    """
+
+def run(drill: HostDrill, options: HostOptions) -> Verdict:
+    """Run a drill on hosts."""
     with ExitStack() as stack:
+        directory = options.directory
         if directory is None:
             directory = Path(tempfile.mkdtemp(prefix="rollcall-drill-"))
             stack.callback(shutil.rmtree, directory, ignore_errors=True)
@@ -74,10 +108,13 @@ def run(
         programs = directory / PROGRAMS
         versions: tuple[Program, ...] = ()
         if drill.has_two_versions:
-            versions = two_programs(programs, older)
+            versions = two_programs(programs, options.older)
         shared = [programs] if versions else []
-        network = NamespaceHosts(count + drill.spares + 1, directory, shared=shared)
+        count = options.hosts or HOST_COUNTS[0]
+        size = count + drill.spares + options.spark_hosts + 1
+        network = NamespaceHosts(size, directory, shared=shared)
         *others, client = stack.enter_context(network)
+        others, further = others[: count + drill.spares], others[count + drill.spares :]
         hosts, spares = others[:count], others[count:]
         for host in others if versions else ():
             host.imports_from = versions[0].path
@@ -85,12 +122,24 @@ def run(
         cluster = _started(drill, hosts)
         stack.enter_context(client.namespaces.entered_network())
         clients = ClusterClient(addresses_in(cluster.bootstrap))
-        rehearsal = Rehearsal(drill.drill(members), clients)
+        rehearsal, play = _members(drill, options, clients, SparkOnHosts(client, further))
         stage = HostStage(network, cluster, hosts, spares, rehearsal)
         if versions:
             stage.have_versions(versions)
         stage.find_homes()
-        return rehearsal.play(lambda _crowd: drill.carry_out(stage))
+        return play(lambda: drill.carry_out(stage))
+
+
+def _members(
+    drill: HostDrill, options: HostOptions, clients: ClusterClient, spark: SparkOnHosts
+) -> tuple[Rehearsal, Callable[[Callable[[], None]], Verdict]]:
+    """Return the members of a drill, and what lets them live through it."""
+    if not spark.workers:
+        here = Rehearsal(drill.drill(options.members), clients)
+        return here, lambda carry_out: here.play(lambda _crowd: carry_out())
+    spark.start()
+    there = SparkRehearsal(over_spark(drill.drill(), options.members), clients, spark)
+    return there, there.ride
 
 
 def _started(drill: HostDrill, hosts: list[NamespaceHost]) -> HostCluster:

@@ -19,8 +19,8 @@ import uvloop
 from actors.waiting import poll_async
 from bench.client.loop_lag import LoopLag
 from bench.load.driver import FAREWELL_SECONDS, CoordinatorLookups, MemberDriver, now_ms
+from bench.load.stability import share_of
 from failover.drills.verdict import MemberTimeline
-from protocol.members.client import State
 from protocol.members.consumer import ConsumerMemberConfig
 from protocol.members.kinds import TopicMetadata, kind_of, member_of
 from protocol.members.share import ShareMemberConfig
@@ -33,7 +33,9 @@ if TYPE_CHECKING:
     from uuid import UUID
 
     from bench.load.driver import LoadSpec
+    from bench.load.stability import GroupShare
     from protocol.members.classic import MemberConfig
+    from protocol.members.client import State
     from protocol.members.kinds import AnyConfig, Member
 
 T = TypeVar("T")
@@ -111,41 +113,28 @@ class LiveLoad:
         return len(configs)
 
     def is_stable(self) -> bool:
-        """Whether all members are Stable, groups are consistent, and all partitions are assigned.
-
-        A group that is not classic is consistent even before its assignment is computed. So it
-        counts only when every member has a partition; there are enough for all.
-        """
+        """Whether all groups are Stable (:class:`bench.load.stability.GroupShare`)."""
         return not self.unstable_groups()
 
     def unstable_groups(self) -> list[str]:
         """Return, for each group that is not Stable, a sentence that says why."""
+        there = self._load.partitions_of
+        reasons = (
+            (group_id, share.why_unstable(there[group_id]))
+            for group_id, share in self.shares().items()
+        )
+        return [f"{group_id}: {why}." for group_id, why in reasons if why]
 
-        def look() -> list[str]:
+    def shares(self) -> dict[str, GroupShare]:
+        """Return what the members hold of each group."""
+
+        def look() -> dict[str, GroupShare]:
             members: dict[str, list[Member]] = defaultdict(list)
             for driver in self._drivers:
                 members[driver.member.config.group_id].append(driver.member)
-            reasons = ((group, self._why_unstable(group, members[group])) for group in members)
-            return [f"{group}: {why}." for group, why in reasons if why]
+            return {group_id: share_of(each) for group_id, each in members.items()}
 
         return self._ask(look)
-
-    def _why_unstable(self, group_id: str, members: Sequence[Member]) -> str:
-        """Return in words what a group lacks to be Stable; empty if it is."""
-        ready = [
-            member
-            for member in members
-            if member.state is State.STABLE and member.coordinator is not None and member.partitions
-        ]
-        generations = sorted({member.generation for member in ready})
-        owned = sum(len(member.partitions) for member in members)
-        there = self._load.partitions_of[group_id]
-        if (len(ready), len(generations), owned) == (len(members), 1, there):
-            return ""
-        return (
-            f"{len(ready)} of {len(members)} members are Stable, in generations {generations},"
-            f" with {owned} of {there} partitions"
-        )
 
     def committing(self) -> list[str]:
         """Return the groups whose members commit offsets: share groups have none."""

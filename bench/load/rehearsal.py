@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from bench.client.cluster_client import ClusterClient
-    from failover.drills.drill import Drill
+    from failover.drills.drill import Drill, Workload
 
 Members: TypeAlias = LiveLoad | GroupObserver
 """The members of a drill: its own, or those of others that it only watches."""
@@ -65,8 +65,7 @@ class Rehearsal:
     def play(self, carry_out: Callable[[Members], None]) -> Verdict:
         """Let the members join, ``carry_out`` the drill, and judge."""
         drill, cluster, workload = self.drill, self.cluster, self.drill.workload
-        for group_id in self.group_ids:
-            cluster.create_topic(group_id, workload.partitions_each)
+        self.create_topics()
         load = LoadSpec(
             bootstrap=cluster.bootstrap,
             members=workload.configs(self.prefix),
@@ -83,7 +82,7 @@ class Rehearsal:
         begins_over_ms = workload.heartbeat_interval_ms
         with LiveLoad(load, types, topic_names, begins_over_ms) as crowd:
             try:
-                cluster.wait(crowd.is_stable, self._patience_ms(), "Stable")
+                cluster.wait(crowd.is_stable, patience_ms(workload), "Stable")
             except DrillError as error:
                 raise DrillError(" ".join([str(error), *crowd.unstable_groups()])) from None
             self.say("every group is Stable")
@@ -100,6 +99,11 @@ class Rehearsal:
             self.log.record = record
             self.say("the members leave")
         return judge(drill, record)
+
+    def create_topics(self) -> None:
+        """Create the topic of each group."""
+        for group_id in self.group_ids:
+            self.cluster.create_topic(group_id, self.drill.workload.partitions_each)
 
     def fault_begins(self) -> None:
         """Count costs from the first fault on."""
@@ -126,5 +130,7 @@ class Rehearsal:
             committed.update({(group_id, *at): offset for at, offset in offsets.items()})
         return committed
 
-    def _patience_ms(self) -> int:
-        return STABLE_MS_MAX + STABLE_MS_PER_MEMBER * self.drill.workload.members
+
+def patience_ms(workload: Workload) -> int:
+    """Return how long the members may take until all groups are Stable."""
+    return STABLE_MS_MAX + STABLE_MS_PER_MEMBER * workload.members

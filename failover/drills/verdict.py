@@ -6,8 +6,8 @@ of their members' clock.
 
 from __future__ import annotations
 
-from collections import defaultdict
-from dataclasses import dataclass
+from collections import Counter, defaultdict
+from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Final
 
@@ -26,6 +26,9 @@ if TYPE_CHECKING:
 
 EXPELLED: Final = frozenset({"unknown_member_id", "fenced_instance_id", "fenced_member_epoch"})
 """Errors that tell a member with partitions that it is no longer a member."""
+SENTENCES_MAX: Final = 3
+"""A verdict has so many sentences of each check."""
+
 SIGNS: Final = frozenset({MemberHistoryKind.ASSIGNED, MemberHistoryKind.HEARTBEAT})
 """Events that show that the coordinator knows the member."""
 
@@ -114,48 +117,109 @@ class Verdict:
         return "\n".join([aligned(lines, right={1, 2}), verdict, *self.complaints])
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Findings:
+    """What a record shows; the findings of groups add up to those of all.
+
+    ``broken`` has the sentences of each check, the first few only; ``broken_counts`` counts all.
+    ``unheard_ms`` and ``silent_ms`` are of each member and of each group.
+    """
+
+    broken: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    broken_counts: Mapping[str, int] = field(default_factory=dict)
+    rebalances: Sequence[int] = ()
+    expelled: int = 0
+    unheard_ms: Sequence[int] = ()
+    silent_ms: Sequence[int] = ()
+    stalled_ms: int | None = None
+    kinds: Mapping[str, int] = field(default_factory=dict)
+    members: int = 0
+
+    def __add__(self, other: Findings) -> Findings:
+        stalls = [each for each in (self.stalled_ms, other.stalled_ms) if each is not None]
+        return Findings(
+            broken={
+                name: [*self.broken.get(name, ()), *other.broken.get(name, ())][:SENTENCES_MAX]
+                for name in CHECKS
+            },
+            broken_counts=_sums(self.broken_counts, other.broken_counts),
+            rebalances=[*self.rebalances, *other.rebalances],
+            expelled=self.expelled + other.expelled,
+            unheard_ms=[*self.unheard_ms, *other.unheard_ms],
+            silent_ms=[*self.silent_ms, *other.silent_ms],
+            stalled_ms=max(stalls, default=None),
+            kinds=_sums(self.kinds, other.kinds),
+            members=self.members + other.members,
+        )
+
+
 def judge(drill: Drill, record: DrillRecord) -> Verdict:
     """Judge a drill's results by the rules that always apply and by what it may cost."""
-    found: dict[str, list[str]] = {name: check(record) for name, check in CHECKS.items()}
-    rows = [VerdictRow(name=name, value=len(each), limit=0) for name, each in found.items()]
+    return verdict_on(drill, findings(record), record.replicated_ms)
+
+
+def findings(record: DrillRecord) -> Findings:
+    """Return what a record shows; records of whole groups may be looked at one by one."""
+    found = {name: check(record) for name, check in CHECKS.items()}
+    return Findings(
+        broken={name: each[:SENTENCES_MAX] for name, each in found.items()},
+        broken_counts={name: len(each) for name, each in found.items()},
+        rebalances=[*rebalances(record).values()],
+        expelled=len(expelled(record)),
+        unheard_ms=unheard_ms(record),
+        silent_ms=silent_ms(record),
+        stalled_ms=record.stalled_ms,
+        kinds=Counter(event.kind.value for story in record.stories for event in story.events),
+        members=len({(each.group_id, each.name) for each in record.stories}),
+    )
+
+
+def verdict_on(drill: Drill, found: Findings, replicated_ms: int | None) -> Verdict:
+    """Judge what was found; ``replicated_ms`` as in :class:`DrillRecord`."""
+    rows = [
+        VerdictRow(name=name, value=found.broken_counts.get(name, 0), limit=0) for name in CHECKS
+    ]
     return Verdict(
         drill=drill.name,
-        rows=(*rows, *_costs(record, drill.expect)),
-        complaints=tuple(sentence for each in found.values() for sentence in each[:3]),
+        rows=(*rows, *_costs(found, drill.expect, replicated_ms)),
+        complaints=tuple(each for name in CHECKS for each in found.broken.get(name, ())),
     )
 
 
-def _costs(record: DrillRecord, expect: Expect) -> Iterable[VerdictRow]:
-    counts = rebalances(record).values()
-    unheard = unheard_ms(record)
-    yield VerdictRow(name="rebalances", value=sum(counts))
-    worst = max(counts, default=0)
+def _costs(found: Findings, expect: Expect, replicated_ms: int | None) -> Iterable[VerdictRow]:
+    unheard, kinds = found.unheard_ms, found.kinds
+    yield VerdictRow(name="rebalances", value=sum(found.rebalances))
+    worst = max(found.rebalances, default=0)
     yield VerdictRow(name="rebalances of one group", value=worst, limit=expect.rebalances_max)
-    yield VerdictRow(
-        name="expelled members", value=len(expelled(record)), limit=expect.expelled_max
-    )
+    yield VerdictRow(name="expelled members", value=found.expelled, limit=expect.expelled_max)
     yield VerdictRow(name="without a heartbeat, p50 ms", value=_percentile(unheard, 0.5))
     limit = expect.unheard_p99_ms_max
     yield VerdictRow(
         name="without a heartbeat, p99 ms", value=_percentile(unheard, 0.99), limit=limit
     )
     yield VerdictRow(name="without a heartbeat, max ms", value=_percentile(unheard, 1))
-    silent = max(silent_ms(record), default=None)
+    silent = max(found.silent_ms, default=None)
     silent_max = None if silent is None else expect.silent_ms_max
     yield VerdictRow(name="a group without a commit, max ms", value=silent, limit=silent_max)
     limit = expect.replicated_ms_max
-    yield VerdictRow(name="to full replication, ms", value=record.replicated_ms, limit=limit)
-    if record.stalled_ms is not None:
-        yield VerdictRow(name="the load itself stood still, max ms", value=record.stalled_ms)
-    kinds = [event.kind for story in record.stories for event in story.events]
-    yield VerdictRow(name="acknowledged commits", value=kinds.count(MemberHistoryKind.COMMITTED))
+    yield VerdictRow(name="to full replication, ms", value=replicated_ms, limit=limit)
+    if found.stalled_ms is not None:
+        yield VerdictRow(name="the load itself stood still, max ms", value=found.stalled_ms)
     yield VerdictRow(
-        name="refused or unanswered commits", value=kinds.count(MemberHistoryKind.COMMIT_FAILED)
+        name="acknowledged commits", value=kinds.get(MemberHistoryKind.COMMITTED.value, 0)
     )
-    yield VerdictRow(name="lost connections", value=kinds.count(MemberHistoryKind.DISCONNECTED))
     yield VerdictRow(
-        name="members", value=len({(each.group_id, each.name) for each in record.stories})
+        name="refused or unanswered commits",
+        value=kinds.get(MemberHistoryKind.COMMIT_FAILED.value, 0),
     )
+    yield VerdictRow(
+        name="lost connections", value=kinds.get(MemberHistoryKind.DISCONNECTED.value, 0)
+    )
+    yield VerdictRow(name="members", value=found.members)
+
+
+def _sums(one: Mapping[str, int], other: Mapping[str, int]) -> dict[str, int]:
+    return {name: one.get(name, 0) + other.get(name, 0) for name in {**one, **other}}
 
 
 # --- what must never happen
