@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from bench.host_drills.programs import Program
     from bench.host_drills.table import HostDrill
     from bench.hosts.host import NamespaceHost
+    from failover.drills.drill import Drill, Workload
     from failover.drills.verdict import Verdict
 
 PROGRAMS: Final = "programs"
@@ -38,6 +39,9 @@ PROGRAMS: Final = "programs"
 
 SPARK_HOSTS_MAX: Final = 8
 MEMBERS_PER_SPARK_HOST_MIN: Final = 20
+
+SESSION_MS_MIN: Final = 45_000
+"""Kafka's default for members of consumer groups, which cannot ask for another one."""
 
 CONFIGS: Final[Mapping[str, str]] = {
     "group.initial.rebalance.delay.ms": "1000",
@@ -75,10 +79,10 @@ def checked(name: str, options: HostOptions) -> HostDrill:
     fit = [count for count in HOST_COUNTS if count >= drill.hosts_min]
     if hosts not in fit:
         raise BadInputError(f"Drill {name} needs --hosts {_either(fit)}.")
-    if missing := what_is_missing():
-        raise BadInputError(missing)
     if options.spark_hosts:
         _check_spark(options.spark_hosts, options.members)
+    if missing := what_is_missing():
+        raise BadInputError(missing)
     return drill
 
 
@@ -118,11 +122,12 @@ def run(drill: HostDrill, options: HostOptions) -> Verdict:
         hosts, spares = others[:count], others[count:]
         for host in others if versions else ():
             host.imports_from = versions[0].path
+        judged = _judged(drill, options)
         print(f"starting Ray on {count} hosts, and a cluster ...", flush=True)
-        cluster = _started(drill, hosts)
+        cluster = _started(drill, judged.workload, hosts)
         stack.enter_context(client.namespaces.entered_network())
         clients = ClusterClient(addresses_in(cluster.bootstrap))
-        rehearsal, play = _members(drill, options, clients, SparkOnHosts(client, further))
+        rehearsal, play = _members(judged, clients, SparkOnHosts(client, further))
         stage = HostStage(network, cluster, hosts, spares, rehearsal)
         if versions:
             stage.have_versions(versions)
@@ -130,23 +135,44 @@ def run(drill: HostDrill, options: HostOptions) -> Verdict:
         return play(lambda: drill.carry_out(stage))
 
 
+def _judged(drill: HostDrill, options: HostOptions) -> Drill:
+    """Return a drill with its members, as it is judged."""
+    if options.spark_hosts:
+        return over_spark(drill.drill(), options.members)
+    return drill.drill(options.members)
+
+
 def _members(
-    drill: HostDrill, options: HostOptions, clients: ClusterClient, spark: SparkOnHosts
+    drill: Drill, clients: ClusterClient, spark: SparkOnHosts
 ) -> tuple[Rehearsal, Callable[[Callable[[], None]], Verdict]]:
     """Return the members of a drill, and what lets them live through it."""
     if not spark.workers:
-        here = Rehearsal(drill.drill(options.members), clients)
+        here = Rehearsal(drill, clients)
         return here, lambda carry_out: here.play(lambda _crowd: carry_out())
     spark.start()
-    there = SparkRehearsal(over_spark(drill.drill(), options.members), clients, spark)
+    there = SparkRehearsal(drill, clients, spark)
     return there, there.ride
 
 
-def _started(drill: HostDrill, hosts: list[NamespaceHost]) -> HostCluster:
+def _started(drill: HostDrill, workload: Workload, hosts: list[NamespaceHost]) -> HostCluster:
     ray = RayOnHosts(hosts[0], drill.ray_settings)
     ray.start(hosts)
-    configs = {**CONFIGS, "offsets.topic.num.partitions": str(len(hosts)), **drill.configs}
+    configs = {
+        **CONFIGS,
+        **patient_with(workload),
+        "offsets.topic.num.partitions": str(len(hosts)),
+        **drill.configs,
+    }
     return HostCluster(ray, tuple(f"{name}={value}" for name, value in configs.items())).up()
+
+
+def patient_with(workload: Workload) -> dict[str, str]:
+    """Return configs with which members of consumer groups may be as slow as classic ones are."""
+    session_ms = max(SESSION_MS_MIN, workload.session_timeout_ms)
+    return dict.fromkeys(
+        ("group.consumer.session.timeout.ms", "group.consumer.max.session.timeout.ms"),
+        str(session_ms),
+    )
 
 
 def _either(counts: Sequence[int]) -> str:

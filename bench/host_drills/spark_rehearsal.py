@@ -15,7 +15,7 @@ from bench.load import submit
 from bench.load.crowd_over_spark import crowd_of, judged
 from bench.load.rehearsal import WARM_UP_S, Rehearsal
 from bench.load.submit import ENDS_S, wait_until_stable
-from bench.load.watching import Watcher
+from bench.load.watching import LoadWatcher
 from failover.drills.checked import DrillError
 from failover.drills.verdict import Findings
 
@@ -39,7 +39,8 @@ def over_spark(drill: Drill, members: int | None) -> Drill:
 
     Who heartbeats and gives up requests less often may be unheard of for so much longer.
     """
-    usual, crowd = drill.workload, crowd_of(members or drill.workload.members)
+    usual = drill.workload
+    crowd = crowd_of(members or usual.members, usual.consumer_share)
     limit = drill.expect.unheard_p99_ms_max + _unheard_ms(crowd) - _unheard_ms(usual)
     return replace(
         drill, workload=crowd, expect=replace(drill.expect, unheard_p99_ms_max=max(limit, 1))
@@ -63,11 +64,8 @@ class SparkRehearsal(Rehearsal):
         drill, workload = self.drill, self.drill.workload
         self.create_topics()
         hosts = self._spark.workers
-        self.say(
-            f"{drill.about}; {workload.members} classic members in {workload.groups} groups, by"
-            f" Spark on {len(hosts)} further hosts"
-        )
-        with Watcher(self._spark.master.ip, len(hosts)) as watcher:
+        self.say(f"{self.about()}; driven by Spark on {len(hosts)} further hosts")
+        with LoadWatcher(self._spark.master.ip, len(hosts)) as watcher:
             running = self._submitted(watcher)
 
             def has_ended() -> bool:
@@ -75,7 +73,7 @@ class SparkRehearsal(Rehearsal):
                 return running.process.poll() is not None
 
             wait_until_stable(watcher, workload, has_ended)
-            self.say(f"every group is Stable; members are on {', '.join(watcher.hosts)}")
+            self.say(f"every group is Stable; members are on {', '.join(sorted(watcher.hosts))}")
             time.sleep(WARM_UP_S + workload.heartbeat_interval_ms / 1000)
             carry_out()
             time.sleep(workload.settle_ms / 1000)
@@ -87,13 +85,14 @@ class SparkRehearsal(Rehearsal):
         self.say("Spark has judged")
         return judged(drill, found, self._replicated_ms)
 
-    def _submitted(self, watcher: Watcher) -> Running:
+    def _submitted(self, watcher: LoadWatcher) -> Running:
         host, port = watcher.address
         bootstrap = ",".join(f"{host}:{port}" for host, port in self.cluster.bootstrap)
         return self._spark.submit(
             Path(submit.__file__),
             "--bootstrap", bootstrap,
             "--members", str(self.drill.workload.members),
+            "--consumer-share", str(self.drill.workload.consumer_share),
             "--tasks", str(len(self._spark.workers)),
             "--prefix", self.prefix,
             "--watched-by", f"{host}:{port}",

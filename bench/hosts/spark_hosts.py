@@ -50,7 +50,7 @@ class SparkOnHosts:
             "spark.ui.enabled": "false",
         }
         given = [word for name, value in settings.items() for word in ("--conf", f"{name}={value}")]
-        command = ("spark-submit", "--master", self.address, *given, program, *words)
+        command = ("spark-submit", "--master", self.address, *given, str(program), *words)
         return self.master.popen(*command, env=self._environment(self.master))
 
     def check(self) -> None:

@@ -31,11 +31,9 @@ from failover.drills.verdict import (
     findings,
     verdict_on,
 )
-from protocol.members.history import MemberHistoryEvent
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
-    from typing import Any
 
     from pyspark import SparkContext
 
@@ -51,15 +49,17 @@ JOINS_PER_S: Final = 200
 """Members of a large crowd start at this pace, group after group."""
 
 
-def crowd_of(members: int) -> Workload:
-    """Return a crowd of classic members; the larger it is, the less often each sends.
+def crowd_of(members: int, consumer_share: float = 0.0) -> Workload:
+    """Return a crowd; the larger it is, the less often each member sends.
 
     All send about as much in a second, whatever the number. The other times follow the interval.
+    ``consumer_share`` of the groups are consumer groups, the others are classic.
     """
     interval_ms = max(1_000, members // 2)
     return Workload(
         groups=min(members, max(GROUPS_MIN, members // 100)),
         members=members,
+        consumer_share=consumer_share,
         heartbeat_interval_ms=interval_ms,
         commit_interval_ms=interval_ms,
         session_timeout_ms=max(30_000, 12 * interval_ms),
@@ -115,17 +115,22 @@ def drive_share(load: SparkLoad, numbers: Iterable[int]) -> Iterator[tuple[str, 
 
 def _driven(load: SparkLoad, number: int) -> Iterator[tuple[str, bytes]]:
     workload = load.workload
-    members = load.share(number)
     spec = LoadSpec(
         bootstrap=load.bootstrap,
-        members=members,
+        members=(),
         partitions_of=dict.fromkeys(workload.group_ids(load.prefix), workload.partitions_each),
         until_ms=0,
         commit_interval_ms=workload.commit_interval_ms,
         seed=number,
     )
+    types = workload.group_types(load.prefix)
+    topic_names = ClusterClient(load.bootstrap).topic_names([*types])
     over_ms = max(workload.heartbeat_interval_ms, workload.members * 1000 // JOINS_PER_S)
-    with Watched(load.watcher, number) as watched, LiveLoad(spec, begins_over_ms=over_ms) as crowd:
+    with (
+        Watched(load.watcher, number) as watched,
+        LiveLoad(spec, types, topic_names) as crowd,
+    ):
+        crowd.begin(load.share(number), over_ms)  # and tell meanwhile how many there are
         while (fault_ms := watched.ends(TELL_S)) is None:
             watched.tell(crowd.shares())
         stalled_ms = crowd.stalled_ms(fault_ms)
@@ -139,39 +144,13 @@ def _driven(load: SparkLoad, number: int) -> Iterator[tuple[str, bytes]]:
 
 def packed(stories: Sequence[MemberTimeline], fault_ms: int, stalled_ms: int) -> bytes:
     """Pack a part of a group's histories: they are long and say the same thing often."""
-    rows = [
-        (
-            (story.group_id, story.name, story.is_static, story.seen_ms, story.holds),
-            [
-                (e.time_ms, e.kind, e.member_id, e.instance_id, e.generation, e.partitions, e.error,
-                 e.offsets)
-                for e in story.events
-            ],
-        )
-        for story in stories
-    ]  # fmt: skip
-    return zlib.compress(pickle.dumps((rows, fault_ms, stalled_ms)), 1)
+    return zlib.compress(pickle.dumps((stories, fault_ms, stalled_ms)), 1)
 
 
 def unpacked(data: bytes) -> tuple[list[MemberTimeline], int, int]:
     """Return what :func:`packed` was given."""
-    rows, fault_ms, stalled_ms = pickle.loads(zlib.decompress(data))
-    stories = [
-        MemberTimeline(
-            group_id=group_id,
-            name=name,
-            is_static=is_static,
-            seen_ms=seen_ms,
-            holds=holds,
-            events=[_event(*event) for event in events],
-        )
-        for (group_id, name, is_static, seen_ms, holds), events in rows
-    ]
-    return stories, fault_ms, stalled_ms
-
-
-def _event(*values: Any) -> MemberHistoryEvent:
-    return MemberHistoryEvent(**dict(zip(MemberHistoryEvent.__slots__, values, strict=True)))
+    part: tuple[list[MemberTimeline], int, int] = pickle.loads(zlib.decompress(data))
+    return part
 
 
 def _judge_group(bootstrap: Sequence[Address], group: tuple[str, Iterable[bytes]]) -> Findings:

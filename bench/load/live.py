@@ -73,6 +73,7 @@ class LiveLoad:
         self._drivers: list[MemberDriver] = []
         self._ended: list[MemberDriver] = []
         self._configs: dict[str, MemberConfig] = {}
+        self._beginning: Future[None] | None = None
 
     def __enter__(self) -> Self:
         self._thread.start()
@@ -81,10 +82,19 @@ class LiveLoad:
         return self
 
     def __exit__(self, *_error: object) -> None:
+        if self._beginning is not None:
+            self._beginning.cancel()
         self._run(self._stop())
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join()
         self._loop.close()
+
+    def begin(self, configs: Sequence[MemberConfig], over_ms: int) -> None:
+        """Start more members, evenly within so long and group after group; returns at once."""
+        by_group = sorted(configs, key=lambda config: config.group_id)
+        self._beginning = asyncio.run_coroutine_threadsafe(
+            self._start(by_group, over_ms), self._loop
+        )
 
     def join(self, configs: Sequence[MemberConfig]) -> None:
         """Start more members; returns when all have started, not when they have joined."""

@@ -74,10 +74,7 @@ class Rehearsal:
             commit_interval_ms=workload.commit_interval_ms,
         )
         types = self.log.types = workload.group_types(self.prefix)
-        self.say(
-            f"{drill.about}; {workload.members} members, {workload.groups} groups: "
-            + ", ".join(f"{count} {name}" for name, count in Counter(types.values()).items())
-        )
+        self.say(self.about())
         topic_names = cluster.topic_names(self.group_ids)
         begins_over_ms = workload.heartbeat_interval_ms
         with LiveLoad(load, types, topic_names, begins_over_ms) as crowd:
@@ -99,6 +96,13 @@ class Rehearsal:
             self.log.record = record
             self.say("the members leave")
         return judge(drill, record)
+
+    def about(self) -> str:
+        """Return what happens in words, and to how many members."""
+        workload = self.drill.workload
+        types = Counter(workload.group_types(self.prefix).values())
+        groups = ", ".join(f"{count} {name}" for name, count in types.items())
+        return f"{self.drill.about}; {workload.members} members, {workload.groups} groups: {groups}"
 
     def create_topics(self) -> None:
         """Create the topic of each group."""

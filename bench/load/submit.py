@@ -9,8 +9,10 @@ when the load ends, and judges what was found.
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
 import os
+import re
 import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -24,7 +26,7 @@ from bench.load import crowd_over_spark
 from bench.load.crowd_over_spark import SparkLoad, crowd_of, judged
 from bench.load.driver import now_ms
 from bench.load.rehearsal import patience_ms
-from bench.load.watching import Watcher
+from bench.load.watching import LoadWatcher
 from failover.drills.checked import DrillError
 from failover.drills.drill import Drill, Expect
 from protocol.wire.errors import KafkaError
@@ -41,6 +43,11 @@ if TYPE_CHECKING:
 OK, FAILURE, BAD_INPUT = 0, 1, 2
 ENDS_S: Final = 60.0
 """How long the tasks may take to have their members' histories."""
+
+MEMBERS_MAX: Final = 1_000_000
+TASKS_MAX: Final = 1_000
+SECONDS_MAX: Final = 86_400
+DIGITS: Final = re.compile("[0-9]{1,9}")
 
 UNHEARD_MS: Final = 5_000
 """A heartbeat may come so much later than its interval, in 99 of 100 members."""
@@ -77,9 +84,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _alone(asked: argparse.Namespace, context: SparkContext) -> Verdict:
     """Run the load without a drill: it ends some seconds after all groups are Stable."""
-    workload = crowd_of(asked.members)
+    workload = _crowd(asked)
     host = str(context.getConf().get("spark.driver.host"))
-    with Watcher(host, asked.tasks) as watcher, ThreadPoolExecutor(1) as background:
+    with LoadWatcher(host, asked.tasks) as watcher, ThreadPoolExecutor(1) as background:
         load = _load(asked, watcher.address)
         cluster = ClusterClient(load.bootstrap)
         for group_id in workload.group_ids(load.prefix):
@@ -99,7 +106,9 @@ def _alone(asked: argparse.Namespace, context: SparkContext) -> Verdict:
     return judged(_without_a_fault(workload), found, replicated_ms=0)
 
 
-def wait_until_stable(watcher: Watcher, workload: Workload, has_ended: Callable[[], bool]) -> None:
+def wait_until_stable(
+    watcher: LoadWatcher, workload: Workload, has_ended: Callable[[], bool]
+) -> None:
     """Wait until all groups of a watched load are Stable; raises DrillError."""
 
     def why_not() -> list[str]:
@@ -114,10 +123,14 @@ def wait_until_stable(watcher: Watcher, workload: Workload, has_ended: Callable[
         raise DrillError(f"Not every group was Stable within {within_ms / 1000:g} s. {why[0]}")
 
 
+def _crowd(asked: argparse.Namespace) -> Workload:
+    return crowd_of(asked.members, asked.consumer_share)
+
+
 def _load(asked: argparse.Namespace, watcher: Address) -> SparkLoad:
     return SparkLoad(
         bootstrap=tuple(asked.bootstrap),
-        workload=crowd_of(asked.members),
+        workload=_crowd(asked),
         prefix=asked.prefix,
         tasks=asked.tasks,
         watcher=watcher,
@@ -144,15 +157,19 @@ def _parser() -> argparse.ArgumentParser:
         help="where the cluster is",
     )  # fmt: skip
     parser.add_argument(
-        "--members", type=_positive, default=1_000, metavar="N",
+        "--members", type=_up_to(MEMBERS_MAX), default=1_000, metavar="N",
         help="the number of members (default: %(default)s)",
     )  # fmt: skip
     parser.add_argument(
-        "--tasks", type=_positive, default=2, metavar="N",
+        "--consumer-share", type=_share, default=0.0, metavar="SHARE",
+        help="the share of the groups that are consumer groups, from 0 (the default) to 1",
+    )  # fmt: skip
+    parser.add_argument(
+        "--tasks", type=_up_to(TASKS_MAX), default=2, metavar="N",
         help="the processes that drive them: as many as Spark has cores (default: %(default)s)",
     )  # fmt: skip
     parser.add_argument(
-        "--seconds", type=_positive, default=60, metavar="N",
+        "--seconds", type=_up_to(SECONDS_MAX), default=60, metavar="N",
         help="how long they go on once all groups are Stable (default: %(default)s)",
     )  # fmt: skip
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the verdict to FILE")
@@ -174,10 +191,20 @@ def _address(text: str) -> Address:
     return address
 
 
-def _positive(text: str) -> int:
-    if not text.isascii() or not text.isdigit() or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a number greater than 0")
-    return int(text)
+def _share(text: str) -> float:
+    with contextlib.suppress(ValueError):
+        if 0 <= (share := float(text)) <= 1:
+            return share
+    raise argparse.ArgumentTypeError(f"{text!r} is not a number from 0 to 1")
+
+
+def _up_to(most: int) -> Callable[[str], int]:
+    def number(text: str) -> int:
+        if not DIGITS.fullmatch(text) or not 1 <= int(text) <= most:
+            raise argparse.ArgumentTypeError(f"{text!r} is not a number from 1 to {most}")
+        return int(text)
+
+    return number
 
 
 if __name__ == "__main__":

@@ -1,9 +1,9 @@
 """How a load that runs elsewhere is watched, and told when to end: a connection for each task.
 
-Each task connects to its :class:`Watcher` and tells it, every few seconds, what its members hold.
-The watcher tells all tasks when the load ends, and from which moment on costs count. Then each
-takes its members' histories and says so. Only when all have done that, the connections end and the
-members leave: nobody's history shows that others left. A message is a line of JSON.
+Each task connects to its :class:`LoadWatcher` and tells it, every few seconds, what its members
+hold. The watcher tells all tasks when the load ends, and from which moment on costs count. Then
+each takes its members' histories and says so. Only when all have done that, the connections end and
+the members leave: nobody's history shows that others left. A message is a line of JSON.
 
 Either side notices when the other one is gone: a task that nobody watches ends, and the members of
 a task that has ended are missing.
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 LINE_BYTES_MAX: Final = 1 << 20
 """A longer line ends the connection; a hundred groups take ten thousand bytes."""
 
-SILENT_S: Final = 60.0
+SILENT_S: Final = 30.0
 """A task that says nothing for so long is lost, as its host may be; a watcher is, too."""
 
 CONNECT_S: Final = 30.0
@@ -52,7 +52,7 @@ class _Task:
     is_there: bool = True
 
 
-class Watcher:
+class LoadWatcher:
     """Watches the ``tasks`` tasks of a load inside a ``with`` block, on an address of ``host``."""
 
     def __init__(self, host: str, tasks: int) -> None:
@@ -186,7 +186,7 @@ class _Server(socketserver.ThreadingTCPServer):
 class _Handler(socketserver.StreamRequestHandler):
     timeout = SILENT_S
 
-    def __init__(self, watcher: Watcher, *given: Any) -> None:
+    def __init__(self, watcher: LoadWatcher, *given: Any) -> None:
         self._watcher = watcher
         super().__init__(*given)
 

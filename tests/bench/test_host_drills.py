@@ -13,10 +13,12 @@ from actors.peers.versions import PEER_VERSIONS
 from bench import drills
 from bench.host_drills import programs, run
 from bench.host_drills.programs import LINKS, Program, make_later, two_programs, unpacked
+from bench.host_drills.spark_rehearsal import over_spark
 from bench.host_drills.stage import HostStage
 from bench.host_drills.table import HOST_COUNTS, HOST_DRILLS, HostDrill
 from bench.hosts.host import DATA
 from bench.load.rehearsal import Rehearsal
+from bench.servers.server import StartError
 from failover.drills.checked import DrillError
 from failover.drills.drill import names
 from failover.drills.verdict import DrillRecord, MemberTimeline, judge
@@ -336,6 +338,10 @@ def test_where_a_round_trip_is_long_the_lease_is_longer_and_the_configs_fit_each
     assert configs.integer("replica.lease.ms") > round_trip_ms
 
 
+def no_java():
+    raise StartError("There is no Java 17.")
+
+
 def heartbeats(*times_ms):
     return [
         MemberHistoryEvent(
@@ -385,7 +391,8 @@ def test_a_drill_on_hosts_is_judged_as_any_drill(lives, offset, unclean):
     assert {row.name for row in found.rows if not row.is_clean} == unclean
 
 
-ONE_HOST = "Drill kill-leader runs on one host: omit --hosts, --keep, --from."
+ONE_HOST = "Drill kill-leader runs on one host: omit --hosts, --spark-hosts, --keep, --from."
+SPARK = ["lose-host", "--hosts", "3", "--spark-hosts"]
 
 
 @pytest.mark.parametrize(
@@ -395,6 +402,9 @@ ONE_HOST = "Drill kill-leader runs on one host: omit --hosts, --keep, --from."
         (["lose-host", "--hosts", "4"], "Drill lose-host needs --hosts 3 or 5."),
         (["split-2-2-1", "--hosts", "3"], "Drill split-2-2-1 needs --hosts 5."),
         (["kill-leader", "--hosts", "3"], ONE_HOST),
+        (["kill-leader", "--spark-hosts", "2"], ONE_HOST),
+        ([*SPARK, "9"], "--spark-hosts is 8 at most."),
+        ([*SPARK, "2", "--members", "39"], "--spark-hosts 2 needs --members 40 or more."),
         (["kill-leader", "--keep", "d"], ONE_HOST),
         (["kill-leader", "--from", "w"], ONE_HOST),
         (
@@ -410,6 +420,42 @@ ONE_HOST = "Drill kill-leader runs on one host: omit --hosts, --keep, --from."
 def test_what_cannot_be_run_is_bad_input_said_in_one_sentence(words, sentence, capsys):
     assert drills.main(words) == 2
     assert capsys.readouterr().err == f"rollcall: {sentence}\n"
+
+
+@pytest.mark.parametrize(
+    ("name", "stand_in", "sentence"),
+    [
+        ("find_spec", lambda _: None, "--spark-hosts needs PySpark: install rollcall[load]."),
+        ("java_command", no_java, "--spark-hosts needs Java. There is no Java 17."),
+    ],
+)
+def test_without_spark_or_java_a_drill_says_what_to_install(
+    name, stand_in, sentence, monkeypatch, capsys
+):
+    monkeypatch.setattr(run, name, stand_in)
+    assert drills.main([*SPARK, "2"]) == 2
+    assert capsys.readouterr().err == f"rollcall: {sentence}\n"
+
+
+@pytest.mark.parametrize("row", HOST_DRILLS.values(), ids=HOST_DRILLS)
+def test_over_spark_a_drill_has_a_crowd_and_allows_for_its_longer_times(row):
+    usual = row.drill()
+    few, many = over_spark(usual, None), over_spark(usual, 10_000)
+    assert few.workload.members == usual.workload.members
+    assert few.expect == usual.expect
+    assert many.workload.heartbeat_interval_ms == 5_000
+    assert many.workload.consumer_share == usual.workload.consumer_share
+    slower_ms = many.expect.unheard_p99_ms_max - usual.expect.unheard_p99_ms_max
+    assert slower_ms == (5_000 - 1_000) + 2 * (10_000 - 5_000)
+
+
+@pytest.mark.parametrize("members", [80, 10_000, 50_000])
+def test_a_cluster_is_as_patient_with_members_of_consumer_groups_as_with_classic_ones(members):
+    workload = over_spark(HOST_DRILLS["lose-host"].drill(), members).workload
+    configs = Configs({**run.CONFIGS, **run.patient_with(workload)})
+    session_ms = configs.integer("group.consumer.session.timeout.ms")
+    assert session_ms >= workload.session_timeout_ms
+    assert session_ms > 3 * workload.request_timeout_ms
 
 
 def test_without_the_right_to_make_hosts_a_drill_says_so_in_one_sentence(monkeypatch, capsys):

@@ -1,15 +1,21 @@
 """The verdict of a drill: what members' histories and committed offsets give away."""
 
+from dataclasses import replace
+
 import pytest
 
 from failover.drills.drill import named
 from failover.drills.verdict import (
+    SENTENCES_MAX,
     DrillRecord,
+    Findings,
     MemberTimeline,
     VerdictRow,
+    findings,
     judge,
     rebalances,
     unheard_ms,
+    verdict_on,
 )
 from protocol.members.history import MemberHistoryEvent, MemberHistoryKind
 
@@ -153,3 +159,33 @@ def test_the_json_has_every_row_and_the_verdict():
     assert found["drill"] == "kill-leader"
     assert found["clean"] is True
     assert {"name": "lost writes", "value": 0, "limit": 0, "clean": True} in found["rows"]
+
+
+def test_the_findings_of_groups_add_up_to_the_verdict_on_all():
+    drill = named("kill-leader")
+    lives = [
+        [
+            assigned(1, index=number % 2), committed(2), *beats(FAULT - 10, FAULT + 70 * number),
+            event(FAULT + 90 * number, MemberHistoryKind.LOST, error="unknown_member_id"),
+        ]
+        for number in range(1, 13)
+    ]  # fmt: skip
+    stories = [
+        replace(story(*events, name=f"m{number}", seen_ms=5_000), group_id=f"g{number % 3}")
+        for number, events in enumerate(lives)
+    ]
+    whole = DrillRecord(
+        stories=sorted(stories, key=lambda each: each.group_id),
+        committed={(f"g{number}", "t", 0): number for number in range(3)},
+        fault_ms=FAULT, replicated_ms=500, stalled_ms=9,
+    )  # fmt: skip
+    parts = [
+        replace(whole, stories=[each for each in stories if each.group_id == f"g{number}"])
+        for number in range(3)
+    ]
+    found = sum(map(findings, parts), Findings())
+    judged = judge(drill, whole)
+    assert verdict_on(drill, found, 500) == judged
+    assert row(judged, "partitions with two owners").value == 6
+    assert sum("owners" in each for each in judged.complaints) == SENTENCES_MAX
+    assert row(judged, "expelled members").value == 12
