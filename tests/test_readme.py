@@ -26,6 +26,7 @@ import pytest
 
 from actors.cli.main import _parser
 from actors.cluster import processes
+from bench.check import _parser as check_parser
 from bench.cli import _parser as bench_parser
 from bench.drills import _parser as drill_parser
 from bench.rehearse import _parser as rehearse_parser
@@ -195,6 +196,8 @@ def usages() -> list[str]:
 def options_of(command: str) -> set[str]:
     if command == "drill":
         return set(drill_parser()._option_string_actions)
+    if command == "check":
+        return set(check_parser()._option_string_actions)
     if command == "rehearse":
         return set(rehearse_parser()._option_string_actions)
     if command == "bench":

@@ -34,18 +34,8 @@ def entry() -> int:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command; return the exit code."""
     words = list(sys.argv[1:] if arguments is None else arguments)
-    if words[:1] == ["bench"]:
-        from bench.cli import main as bench
-
-        return bench(words[1:])
-    if words[:1] == ["drill"]:
-        from bench.drills import main as drill
-
-        return drill(words[1:])
-    if words[:1] == ["rehearse"]:
-        from bench.rehearse import main as rehearse
-
-        return rehearse(words[1:])
+    if words and (instrument := _instrument(words[0])):
+        return instrument(words[1:])
     args = _parser().parse_args(words)
     run: Callable[[argparse.Namespace], int] = args.run
     try:
@@ -56,6 +46,21 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
+
+
+def _instrument(command: str) -> Callable[[Sequence[str]], int] | None:
+    """Return what runs a command that has a parser of its own; None: it has none."""
+    if command == "bench":
+        from bench.cli import main as run
+    elif command == "drill":
+        from bench.drills import main as run
+    elif command == "rehearse":
+        from bench.rehearse import main as run
+    elif command == "check":
+        from bench.check import main as run
+    else:
+        return None
+    return run
 
 
 class _Parser(argparse.ArgumentParser):
@@ -140,6 +145,7 @@ def _parser() -> argparse.ArgumentParser:
     commands.add_parser("bench", help="run a benchmark", add_help=False)
     commands.add_parser("drill", help="inject a failure into a live cluster", add_help=False)
     commands.add_parser("rehearse", help="rehearse a deploy and its cost", add_help=False)
+    commands.add_parser("check", help="check recorded histories of members", add_help=False)
     return parser
 
 

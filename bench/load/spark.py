@@ -12,6 +12,7 @@ import sys
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from actors.coordinator import gc_tuning
@@ -21,7 +22,7 @@ from bench.paths import TOP
 from protocol.members.classic import MemberConfig
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Mapping
 
     from pyspark.sql import DataFrame, SparkSession
 
@@ -82,17 +83,20 @@ class Crowd:
         )
 
 
-def local_session() -> SparkSession:
-    """Start Spark in local mode, one task per core, on 127.0.0.1 and silent."""
+def local_session(settings: Mapping[str, str] = MappingProxyType({})) -> SparkSession:
+    """Start Spark in local mode, one task per core, on 127.0.0.1 and silent.
+
+    ``settings`` are further ones of Spark, or others than these.
+    """
     from pyspark.sql import SparkSession
 
-    settings = Path(__file__).with_name("spark-log4j2.properties")
+    logs = Path(__file__).with_name("spark-log4j2.properties")
     os.environ["PYTHONPATH"] = os.pathsep.join(
         filter(None, (str(TOP), os.environ.get("PYTHONPATH")))
     )  # Spark's workers import our packages, installed or not
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
-    session: SparkSession = (
+    builder = (
         SparkSession.builder.master("local[*]")
         .appName("rollcall load")
         .config("spark.ui.enabled", "false")
@@ -102,10 +106,10 @@ def local_session() -> SparkSession:
         .config("spark.sql.shuffle.partitions", str(os.cpu_count() or 1))
         .config(
             "spark.driver.extraJavaOptions",
-            f"-Dlog4j2.configurationFile={settings.as_uri()}",
+            f"-Dlog4j2.configurationFile={logs.as_uri()}",
         )
-        .getOrCreate()
     )
+    session: SparkSession = builder.config(map=dict(settings)).getOrCreate()
     return session
 
 

@@ -105,6 +105,7 @@ class MemberClient(ABC):
         self._rng = rng
         self._is_done = False
         self._in_flight: Outgoing | None = None
+        self._asked_at: int | None = None
         self._overdue_at = 0
         self._retry_at = 0
         self._failures = 0
@@ -133,6 +134,7 @@ class MemberClient(ABC):
             return []
         to = None if message.__api_key__ == FIND_COORDINATOR else self.coordinator
         self._in_flight = Outgoing(message, to)
+        self._asked_at = now
         return [self._in_flight]
 
     def receive(self, request: Outgoing, response: Any, now: int) -> None:
@@ -140,6 +142,7 @@ class MemberClient(ABC):
         if request is self._in_flight:
             self._in_flight = None
             self.RECEIVERS[request.message.__api_key__](self, response, now)
+            self._asked_at = None
 
     def lost(self, request: Outgoing, now: int) -> None:
         """Note that ``request`` will get no answer: its connection is gone."""
@@ -151,6 +154,7 @@ class MemberClient(ABC):
             self._note(now, MemberHistoryKind.COMMIT_FAILED, "disconnected", self._committing)
         else:
             self._unanswered(request.message.__api_key__, now)
+        self._asked_at = None
         self._reconnects(now)
         self._back_off(now, ErrorAction.REDISCOVER)
 
@@ -277,5 +281,6 @@ class MemberClient(ABC):
                 partitions=self.partitions,
                 error=error,
                 offsets=tuple((*at, offset) for at, offset in sorted((offsets or {}).items())),
+                asked_ms=self._asked_at,
             )
         )

@@ -31,7 +31,8 @@ class MemberHistoryEvent:
     """One event of a member's history; ``time_ms`` is the driver's clock.
 
     ``partitions`` and ``generation`` are the member's right after the event. ``offsets`` is filled
-    for commits, ``error`` for errors: Kafka's name in lower case.
+    for commits, ``error`` for errors: Kafka's name in lower case. ``asked_ms``: when the request
+    was sent that was answered, or stayed without an answer; None if there was no request.
     """
 
     time_ms: int
@@ -42,3 +43,4 @@ class MemberHistoryEvent:
     partitions: tuple[TopicPartition, ...] = ()
     error: str | None = None
     offsets: tuple[tuple[str, int, int], ...] = ()
+    asked_ms: int | None = None

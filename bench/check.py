@@ -1,0 +1,155 @@
+"""``rollcall check DIR``: check recorded histories of members with Spark, and print a verdict.
+
+A history (``docs/history.md``) is what the members of a run lived through, as rows in Parquet
+files. The exit code is 1 if a promise was broken or a limit exceeded.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import re
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from bench.interruption import Interrupted, interruptible
+from bench.report.progress import note
+from bench.servers.java import java_command
+from bench.servers.server import StartError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from pyspark.sql import SparkSession
+
+    from bench.histories.verdict import CostLimit, HistoryVerdict
+
+OK, FAILURE, BAD_INPUT = 0, 1, 2
+
+MEMORY: Final = "2g"
+MEMORY_TEXT: Final = re.compile(r"[1-9]\d{0,5}[mg]")
+
+SHUFFLE_PARTITIONS: Final = 32
+"""So many parts fit in little memory; Spark joins those that turn out to be small."""
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Check the runs of one directory; return the exit code."""
+    asked = _parser().parse_args(arguments)
+    try:
+        java_command()
+        with interruptible():
+            verdicts = _verdicts(asked)
+        if asked.json:
+            _write(asked.json, verdicts)
+    except Interrupted as stop:
+        print(f"rollcall: The check was {stop}.", file=sys.stderr)
+        return stop.exit_code
+    except ModuleNotFoundError as error:
+        if str(error.name).partition(".")[0] not in ("pyspark", "py4j"):
+            raise
+        print("rollcall: The check needs PySpark: install rollcall[load].", file=sys.stderr)
+        return BAD_INPUT
+    except (StartError, OSError) as error:
+        print(f"rollcall: The check could not be completed: {error}", file=sys.stderr)
+        return BAD_INPUT
+    if not verdicts:
+        return BAD_INPUT
+    print("\n\n".join(verdict.text() for verdict in verdicts))
+    return OK if all(verdict.is_clean for verdict in verdicts) else FAILURE
+
+
+def _verdicts(asked: argparse.Namespace) -> list[HistoryVerdict]:
+    """Judge each run; say in one sentence what keeps that from being done, and return nothing."""
+    from py4j.protocol import Py4JError
+    from pyspark.errors import PySparkException
+
+    from bench.histories.store import HistoryError
+    from bench.histories.verdict import CostLimit
+    from bench.load.spark import local_session
+
+    try:
+        limits = [CostLimit.parse(text) for text in asked.fail_on]
+        runs = _runs(asked.directory)
+        session = local_session(_settings(asked))
+        try:
+            return [_judged(session, run, limits) for run in runs]
+        finally:
+            session.stop()
+    except HistoryError as error:
+        print(f"rollcall: {error}", file=sys.stderr)
+    except (PySparkException, Py4JError) as error:
+        why = str(error).strip().splitlines()[0][:300]
+        print(f"rollcall: Spark cannot check {asked.directory}: {why}", file=sys.stderr)
+    return []
+
+
+def _runs(directory: Path) -> list[Path]:
+    from bench.histories.store import read_facts, runs_in
+
+    runs = runs_in(directory)
+    for run in runs:
+        read_facts(run)  # a mistake is told before Spark starts
+    return runs
+
+
+def _judged(session: SparkSession, run: Path, limits: Sequence[CostLimit]) -> HistoryVerdict:
+    from bench.histories.store import read_facts, read_run
+    from bench.histories.verdict import judge_history
+
+    facts = read_facts(run)
+    note(f"Checking {sum(facts.rows.values()):,} rows of {facts.run_id} ...")
+    return judge_history(read_run(session, run, facts), facts, limits)
+
+
+def _settings(asked: argparse.Namespace) -> Mapping[str, str]:
+    settings = {
+        "spark.driver.memory": asked.memory,
+        "spark.sql.shuffle.partitions": str(SHUFFLE_PARTITIONS),
+        "spark.sql.adaptive.coalescePartitions.parallelismFirst": "false",
+    }
+    return settings if asked.master is None else {**settings, "spark.master": asked.master}
+
+
+def _write(path: Path, verdicts: Sequence[HistoryVerdict]) -> None:
+    """Write a file aside, then give it its name: nobody finds half of it."""
+    document = {
+        "clean": bool(verdicts) and all(verdict.is_clean for verdict in verdicts),
+        "runs": [verdict.document() for verdict in verdicts],
+    }
+    aside = path.with_name(f"{path.name}.partial")
+    aside.write_text(json.dumps(document, indent=2) + "\n")
+    aside.replace(path)
+
+
+def _memory(text: str) -> str:
+    if not MEMORY_TEXT.fullmatch(text):
+        raise argparse.ArgumentTypeError(f"{text!r} is no amount such as 2g or 1500m")
+    return text
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="rollcall check",
+        description="Check the histories of members that runs recorded, and what the runs cost.",
+    )
+    parser.add_argument(
+        "directory", metavar="DIR", type=Path, help="a directory with runs, or one run"
+    )
+    parser.add_argument(
+        "--fail-on", action="append", default=[], metavar="COST>NUMBER",
+        help="also fail if a cost exceeds a number: 'survivor-revocations>0'; may be repeated",
+    )  # fmt: skip
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write the verdicts to FILE")
+    parser.add_argument(
+        "--memory", type=_memory, default=MEMORY, help="Spark's heap (default: %(default)s)"
+    )
+    parser.add_argument(
+        "--master", metavar="URL", help="Spark's master (default: this machine, one task per core)"
+    )
+    return parser
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,95 @@
+"""What a history must never show: a row for each check."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from bench.histories import membership, offsets, ownership
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from pyspark.sql import DataFrame
+
+    from bench.histories.prepared import PreparedHistory
+
+
+class Severity(StrEnum):
+    """What a finding means."""
+
+    BROKEN = "broken"  # a promise of the protocol is broken: the verdict is not clean
+    SUSPECT = "suspect"  # the run ended too early, or a member was never served: look at it
+
+
+class HistoryCheck(NamedTuple):
+    """One row: what is told when it finds something, how bad that is, and what finds it.
+
+    ``source`` says who else has the rule: a KIP, a system test of Kafka, a workload of Jepsen.
+    :data:`bench.histories.planted.FAULTS` has a fault for each that it must find.
+    """
+
+    sentence: str
+    severity: Severity
+    source: str
+    find: Callable[[PreparedHistory], DataFrame]
+
+
+CHECKS: Final[Mapping[str, HistoryCheck]] = {
+    "two-owners": HistoryCheck(
+        "A partition was given to a member while another one owned it.",
+        Severity.BROKEN, "KIP-429 and KIP-848: revoked first, assigned then",
+        ownership.owned_at_once,
+    ),
+    "two-owners-in-generation": HistoryCheck(
+        "A partition was assigned to several members in one generation.",
+        Severity.BROKEN, "Kafka's test_valid_assignment",
+        ownership.owned_in_generation,
+    ),
+    "no-owner": HistoryCheck(
+        "A partition has no owner in the end, though its group has members.",
+        Severity.BROKEN, "Kafka's test_valid_assignment",
+        ownership.unassigned,
+    ),
+    "backward": HistoryCheck(
+        "A member was told an older generation or epoch after a newer one.",
+        Severity.BROKEN, "KIP-848: epochs only grow",
+        ownership.backward,
+    ),
+    "lost-commit": HistoryCheck(
+        "An acknowledged commit was not there when it was read later.",
+        Severity.BROKEN, "Jepsen's lost-write, of offsets",
+        offsets.lost_commits,
+    ),
+    "rolled-back": HistoryCheck(
+        "A committed offset was less than it had been when it was read before.",
+        Severity.BROKEN, "Jepsen's nonmonotonic-poll, of offsets",
+        offsets.rolled_back,
+    ),
+    "static-moved": HistoryCheck(
+        "A static member lost partitions in a restart without a new generation.",
+        Severity.BROKEN, "KIP-345, Kafka's test_static_consumer_bounce",
+        ownership.static_moved,
+    ),
+    "fenced-came-back": HistoryCheck(
+        "A member was served after it had been fenced.",
+        Severity.BROKEN, "Kafka's test_fencing_static_consumer",
+        membership.came_back,
+    ),
+    "fenced-wrongly": HistoryCheck(
+        "A member was fenced, and nobody had joined under its instance id after it.",
+        Severity.BROKEN, "Kafka's test_static_consumer_persisted_after_rejoin",
+        membership.fenced_wrongly,
+    ),
+    "expelled-early": HistoryCheck(
+        "A member was expelled before its session timeout was over.",
+        Severity.BROKEN, "KIP-62: the session timeout",
+        membership.expelled_early,
+    ),
+    "not-converged": HistoryCheck(
+        "A member is not in the newest generation of its group in the end.",
+        Severity.SUSPECT, "Kafka's test_consumer_bounce",
+        ownership.not_converged,
+    ),
+}  # fmt: skip
+"""The checks by their names."""

@@ -1,0 +1,74 @@
+"""Checks of who is a member: who was fenced or expelled, and whether rightly."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from pyspark.sql import Window
+from pyspark.sql import functions as F  # noqa: N812 - as every PySpark program calls it
+
+from bench.histories.ownership import found
+from bench.histories.prepared import FENCED, LIFE, SIGNS, asked_ms, is_kind
+from protocol.members.history import MemberHistoryKind as Kind
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+    from bench.histories.prepared import PreparedHistory
+
+EXPELLED: Final = ("unknown_member_id", "fenced_member_epoch")
+"""Errors that tell a member that its group goes on without it."""
+
+
+def came_back(history: PreparedHistory) -> DataFrame:
+    """Find members that were fenced, and were served again under the same member id."""
+    served = history.milestones.where(
+        is_kind(*SIGNS) & (F.col("was_fenced") == F.col("member_id"))
+    ).dropDuplicates(list(LIFE))
+    text = "%s was served as %s after it had been fenced"
+    return found(served, "member", "time_ms", text, "member", "member_id")
+
+
+def fenced_wrongly(history: PreparedHistory) -> DataFrame:
+    """Find members that were fenced though nobody joined under their instance id after them."""
+    fenced = (
+        history.milestones.where(F.col("error") == FENCED)
+        .groupBy(*LIFE, "instance_id")
+        .agg(F.min("time_ms").alias("time_ms"))
+        .join(history.lives.select(*LIFE, "joined_asked_ms"), list(LIFE), "left")
+    )
+    newer = history.lives.select(
+        "group_id",
+        "instance_id",
+        F.col("life").alias("newer_life"),
+        "started_ms",
+        F.greatest("started_ms", "joined_ms").alias("latest_ms"),
+    )
+    is_newer = (
+        (F.col("newer_life") != F.col("life"))
+        & (F.col("started_ms") <= F.col("time_ms"))
+        & (F.col("latest_ms") >= F.coalesce("joined_asked_ms", F.lit(0)))
+    )
+    wrong = fenced.join(newer, ["group_id", "instance_id"], "left").groupBy(
+        *LIFE, "time_ms"
+    ).agg(F.max(F.coalesce(is_newer, F.lit(False))).alias("is_right"))  # fmt: skip
+    text = "%s was fenced, and nobody had joined as %s after it"
+    return found(wrong.where(~F.col("is_right")), "member", "time_ms", text, "member", "member")
+
+
+def expelled_early(history: PreparedHistory) -> DataFrame:
+    """Find members that were expelled before their session timeout was over.
+
+    Those that had been asked to join again are left out: their rebalance timeout may be shorter.
+    """
+    in_order = Window.partitionBy(*LIFE).orderBy("sequence")
+    early = (
+        history.milestones.withColumn("kind_before", F.lag("kind").over(in_order))
+        .where(is_kind(Kind.LOST, Kind.FAILED) & F.col("error").isin(*EXPELLED))
+        .where(F.col("kind_before") != str(Kind.REBALANCING))
+        .join(history.lives.select(*LIFE, F.col("session_timeout_ms").alias("session")), list(LIFE))
+        .withColumn("after_ms", F.col("time_ms") - F.col("sign_ms"))
+        .where(F.col("after_ms") < F.col("session"))
+    )
+    text = "%s was expelled (%s) %s ms after a request that was answered; its session: %s ms"
+    return found(early, "member", asked_ms(), text, "member", "error", "after_ms", "session")

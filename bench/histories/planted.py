@@ -1,0 +1,292 @@
+"""Faults planted in made histories, one in a group of its own for each check and each cost.
+
+A check that finds no planted fault proves nothing, nor does a cost that is the same without one.
+"""
+
+from __future__ import annotations
+
+from functools import reduce
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from pyspark.sql import functions as F  # noqa: N812 - as every PySpark program calls it
+
+from bench.histories.made import (
+    HEIR,
+    LEAVER,
+    PROTOCOLS,
+    RESTARTER,
+    TAKER,
+    TICK_MS,
+    TWIN,
+    made_groups,
+)
+from bench.histories.prepared import FENCED, is_kind
+from bench.histories.schema import COLUMNS, FETCHED, FINAL
+from protocol.members.history import MemberHistoryKind as Kind
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from pyspark.sql import Column, DataFrame
+
+    from bench.histories.made import HistoryShape
+
+STEADY: Final = HEIR + 1
+"""A dynamic member without a part of its own."""
+
+OTHER: Final = STEADY + 1
+"""A static one."""
+
+LATE_TICKS: Final = 6
+"""So much later comes an assignment that is planted late."""
+
+NOTHING: Final = "array()"
+"""SQL for an assignment without partitions."""
+
+
+class PlantedFault(NamedTuple):
+    """One row: the protocol of a group that can have the fault, and what plants it in its rows."""
+
+    protocol: str
+    plant: Callable[[DataFrame, HistoryShape], DataFrame]
+
+
+def with_faults(history: DataFrame, shape: HistoryShape) -> DataFrame:
+    """Return a made history with every fault, each in its group (:func:`group_of`).
+
+    The shape must have at least :data:`bench.histories.made.GROUPS_MIN` groups.
+    """
+    numbers = [number_of(name) for name in FAULTS]
+    groups = made_groups(history.sparkSession, shape, numbers).localCheckpoint()
+    changed = [
+        fault.plant(groups.where(F.col("group_id") == group_of(name)), shape).select(*COLUMNS)
+        for name, fault in FAULTS.items()
+    ]
+    is_other = F.col("group_id").isNull() | ~F.col("group_id").isin(*map(group_of, FAULTS))
+    planted = reduce(lambda one, other: one.unionByName(other), changed).localCheckpoint()
+    return history.where(is_other).unionByName(planted)
+
+
+def number_of(name: str) -> int:
+    """Return the number of the group that has a fault."""
+    alike = [each for each, fault in FAULTS.items() if fault.protocol == FAULTS[name].protocol]
+    return PROTOCOLS.index(FAULTS[name].protocol) + len(PROTOCOLS) * alike.index(name)
+
+
+def group_of(name: str) -> str:
+    """Return the id of the group that has a fault."""
+    return f"made-{number_of(name)}"
+
+
+def _of(number: int, *kinds: str) -> Column:
+    return is_kind(*kinds) & (F.col("member") == f"m-{number}")
+
+
+def _changed(rows: DataFrame, where: Column, **columns: object) -> DataFrame:
+    """Change columns of some rows, to a number or to what an SQL expression says."""
+    is_changed = rows.withColumn("is_changed", where)
+    values = {name: _value(name, new) for name, new in columns.items()}
+    changed = {
+        name: F.when(F.col("is_changed"), value).otherwise(F.col(name))
+        for name, value in values.items()
+    }
+    return is_changed.withColumns(changed).drop("is_changed")
+
+
+def _more(rows: DataFrame, like: Column, at_ms: int, **columns: object) -> DataFrame:
+    """Add rows like others, but at another time, and with other values."""
+    values = {"time_ms": at_ms, "asked_ms": at_ms - 1, "sequence": at_ms, **columns}
+    added = {name: _value(name, new) for name, new in values.items()}
+    return rows.unionByName(rows.where(like).withColumns(added))
+
+
+def _value(name: str, new: object) -> Column:
+    value = F.expr(new) if isinstance(new, str) else F.lit(new)
+    return value.cast(COLUMNS[name].type)
+
+
+def _assigned(number: int, generation: int) -> Column:
+    return _of(number, Kind.ASSIGNED) & (F.col("generation") == generation)
+
+
+def _given_too_early(rows: DataFrame, shape: HistoryShape) -> DataFrame:
+    """Give the leaver's partitions to the taker before the leaver has left."""
+    at_ms = shape.left * TICK_MS + 300
+    return _changed(rows, _assigned(TAKER, 4), time_ms=at_ms, asked_ms=at_ms - 1, sequence=at_ms)
+
+
+def _given_twice(rows: DataFrame, shape: HistoryShape) -> DataFrame:
+    """Assign to the leaver, before it leaves, what the taker gets in the same generation."""
+    return _more(rows, _assigned(LEAVER, 3), shape.left * TICK_MS + 550, generation=4)
+
+
+def _forgotten(rows: DataFrame, _shape: HistoryShape) -> DataFrame:
+    """Let nobody own some partitions in the end."""
+    return _changed(rows, _of(STEADY, FINAL), owned=NOTHING)
+
+
+def _older(rows: DataFrame, shape: HistoryShape) -> DataFrame:
+    """Tell a member an old generation in one heartbeat."""
+    is_last = F.col("time_ms") >= shape.ticks * TICK_MS
+    return _changed(rows, _of(STEADY, Kind.HEARTBEAT) & is_last, generation=1)
+
+
+def _lost(rows: DataFrame, _shape: HistoryShape) -> DataFrame:
+    """Let the committed offsets be less than what was acknowledged."""
+    return _changed(rows, is_kind(FETCHED), offsets="transform_values(offsets, (_, at) -> at - 1)")
+
+
+def _rolled_back(rows: DataFrame, shape: HistoryShape) -> DataFrame:
+    """Let offsets be read that are not there in the end, though nobody was told that they are."""
+    more = "transform_values(offsets, (_, at) -> at + 5)"
+    return _more(rows, is_kind(FETCHED), shape.ticks * TICK_MS + 900, offsets=more)
+
+
+def _moved(rows: DataFrame, _shape: HistoryShape) -> DataFrame:
+    """Let a static member lose a partition in its restart."""
+    where = _assigned(RESTARTER, 4) & (F.col("life") == 2)
+    less = "slice(assigned, 2, 100)"
+    return _changed(rows, where, owned=less, assigned=less)
+
+
+def _served(rows: DataFrame, shape: HistoryShape) -> DataFrame:
+    """Serve a fenced member once more."""
+    like = _of(TWIN, Kind.HEARTBEAT) & (F.col("time_ms") == shape.doubled * TICK_MS + TWIN)
+    return _more(rows, like, (shape.doubled + 2) * TICK_MS + 100)
+
+
+def _fenced(rows: DataFrame, shape: HistoryShape) -> DataFrame:
+    """Fence a static member before its next life begins."""
+    like = _assigned(RESTARTER, 4) & (F.col("life") == 1)
+    return _told(rows, like, shape.restarted * TICK_MS + 590, Kind.FAILED, FENCED)
+
+
+def _expelled(rows: DataFrame, shape: HistoryShape) -> DataFrame:
+    """Tell a member that heartbeats that it is no member."""
+    at_ms = (shape.ticks - 1) * TICK_MS + 200
+    return _told(rows, _assigned(STEADY, 4), at_ms, Kind.LOST, "unknown_member_id")
+
+
+def _told(rows: DataFrame, like: Column, at_ms: int, kind: str, error: str) -> DataFrame:
+    """Add the answer with an error to a member."""
+    none = "null"
+    return _more(rows, like, at_ms, kind=f"'{kind}'", error=f"'{error}'", assigned=none, owned=none,
+                 revoked=none)  # fmt: skip
+
+
+def _behind(rows: DataFrame, _shape: HistoryShape) -> DataFrame:
+    """Leave a member in an old generation in the end."""
+    return _changed(rows, _of(STEADY, FINAL), generation=3)
+
+
+# --- what costs more: nothing of it is forbidden
+
+
+def _another(rows: DataFrame, _shape: HistoryShape) -> DataFrame:
+    """Let a member have a double that shares its partitions, in a share group."""
+    double = rows.where(F.col("member") == f"m-{STEADY}").withColumns(
+        {"member": F.lit("double"), "member_id": F.lit("double-1")}
+    )
+    return rows.unionByName(double)
+
+
+def _once_more(rows: DataFrame, shape: HistoryShape) -> DataFrame:
+    """Let the group rebalance once more before its end, with the same assignment."""
+    is_last = is_kind(FINAL) | (is_kind(Kind.ASSIGNED) & (F.col("generation") == 4))
+    last = _more(rows, is_last & is_kind(Kind.ASSIGNED), shape.ticks * TICK_MS + 700, generation=5)
+    return _changed(last, is_kind(FINAL), generation=5)
+
+
+def _late(rows: DataFrame, shape: HistoryShape) -> DataFrame:
+    """Let a member wait for its assignment."""
+    at_ms = (shape.left + LATE_TICKS) * TICK_MS + 900
+    return _changed(rows, _assigned(STEADY, 4), time_ms=at_ms, asked_ms=at_ms - 1, sequence=at_ms)
+
+
+def _taken(rows: DataFrame, _shape: HistoryShape) -> DataFrame:
+    """Take partitions away from a member that stays."""
+    return _changed(rows, _assigned(STEADY, 4), revoked="array('t-1000', 't-1001', 't-1002')")
+
+
+def _swapped(rows: DataFrame, _shape: HistoryShape) -> DataFrame:
+    """Let two members change their places in a rebalance."""
+    last = (is_kind(Kind.ASSIGNED) & (F.col("generation") == 4)) | is_kind(FINAL)
+    for member, owner in ((STEADY, OTHER), (OTHER, STEADY)):
+        where = last & (F.col("member") == f"m-{member}")
+        new = f"array('t-{2 * owner}', 't-{2 * owner + 1}')"
+        rows = _changed(rows, where, owned=new, assigned=f"if(assigned is null, null, {new})")
+    return rows
+
+
+def _two_leave(rows: DataFrame, shape: HistoryShape) -> DataFrame:
+    """Let another member leave with the leaver; its neighbour takes over."""
+    leaves_ms = shape.left * TICK_MS + 590
+    is_late = (F.col("member") == f"m-{OTHER}") & (F.col("time_ms") > leaves_ms)
+    left = _of(LEAVER, Kind.LEFT)
+    gone = rows.where(left).withColumns(
+        {"member": F.lit(f"m-{OTHER}"), "instance_id": F.lit(None).cast("string"),
+         "member_id": F.lit(f"m-{OTHER}-1")}
+    )  # fmt: skip
+    both = rows.where(~is_late).unionByName(gone)
+    takes = _assigned(STEADY, 4) | _of(STEADY, FINAL)
+    more = f"concat(owned, array('t-{2 * OTHER}', 't-{2 * OTHER + 1}'))"
+    return _changed(both, takes, owned=more, assigned=f"if(assigned is null, null, {more})")
+
+
+def _silent(rows: DataFrame, shape: HistoryShape) -> DataFrame:
+    """Let a member hear nothing from the change to the end."""
+    is_heartbeat = _of(STEADY, Kind.HEARTBEAT) & (F.col("time_ms") > shape.left * TICK_MS + 900)
+    return rows.where(~is_heartbeat)
+
+
+def _lost_generation(rows: DataFrame, shape: HistoryShape) -> DataFrame:
+    """Tell a member once that its generation is not the group's."""
+    at_ms = shape.ticks * TICK_MS + 600
+    return _told(rows, _assigned(STEADY, 4), at_ms, Kind.LOST, "illegal_generation")
+
+
+def _refused(rows: DataFrame, shape: HistoryShape) -> DataFrame:
+    """End a member with an error."""
+    at_ms = shape.ticks * TICK_MS + 600
+    return _told(rows, _assigned(STEADY, 4), at_ms, Kind.FAILED, "group_authorization_failed")
+
+
+def _one_more(kind: str) -> Callable[[DataFrame, HistoryShape], DataFrame]:
+    def plant(rows: DataFrame, shape: HistoryShape) -> DataFrame:
+        """Add one row like a commit."""
+        at_ms = shape.frozen * TICK_MS + 777
+        like = _of(STEADY, Kind.COMMITTED) & (F.col("time_ms") < 3 * TICK_MS)
+        return _more(rows, like, at_ms, kind=f"'{kind}'")
+
+    return plant
+
+
+FAULTS: Final[Mapping[str, PlantedFault]] = {
+    "two-owners": PlantedFault("consumer", _given_too_early),
+    "two-owners-in-generation": PlantedFault("classic", _given_twice),
+    "no-owner": PlantedFault("share", _forgotten),
+    "backward": PlantedFault("streams", _older),
+    "lost-commit": PlantedFault("classic", _lost),
+    "rolled-back": PlantedFault("streams", _rolled_back),
+    "static-moved": PlantedFault("consumer", _moved),
+    "fenced-came-back": PlantedFault("classic", _served),
+    "fenced-wrongly": PlantedFault("classic", _fenced),
+    "expelled-early": PlantedFault("share", _expelled),
+    "not-converged": PlantedFault("consumer", _behind),
+    "members": PlantedFault("share", _another),
+    "rebalances": PlantedFault("share", _once_more),
+    "slowest-rebalance-ms": PlantedFault("streams", _late),
+    "converged-ms": PlantedFault("consumer", _late),
+    "survivor-revocations": PlantedFault("consumer", _taken),
+    "moved": PlantedFault("classic", _swapped),
+    "moved-at-least": PlantedFault("streams", _two_leave),
+    "unavailable-member-ms": PlantedFault("classic", _late),
+    "unowned-ms": PlantedFault("classic", _late),
+    "heartbeat-gap-ms": PlantedFault("share", _silent),
+    "expelled": PlantedFault("share", _lost_generation),
+    "failed": PlantedFault("streams", _refused),
+    "commits": PlantedFault("consumer", _one_more(Kind.COMMITTED)),
+    "failed-commits": PlantedFault("streams", _one_more(Kind.COMMIT_FAILED)),
+    "disconnects": PlantedFault("consumer", _one_more(Kind.DISCONNECTED)),
+}
+"""The faults by the names of the checks that must find them, and of the costs that must grow."""

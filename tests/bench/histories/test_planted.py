@@ -1,0 +1,85 @@
+"""Every check finds its planted fault and nothing else; every cost grows with its own."""
+
+import pytest
+
+pytest.importorskip("pyspark")
+
+from bench.histories.checks import CHECKS, Severity
+from bench.histories.costs import COSTS, by_cause
+from bench.histories.episodes import EXPIRED, LEFT, TOLD_AGAIN
+from bench.histories.made import GROUPS_MIN, PROTOCOLS
+from bench.histories.planted import FAULTS, group_of
+from bench.histories.prepared import PreparedHistory
+from bench.histories.store import PREFIX, read_facts, read_run
+from bench.histories.verdict import EXAMPLES_MAX, CostLimit, costs_by_group, judge_history
+
+pytestmark = [
+    pytest.mark.thorough,
+    pytest.mark.timeout(600),
+    pytest.mark.filterwarnings("ignore::ResourceWarning"),
+]
+
+
+def opened(session, runs, name):
+    run = runs / f"{PREFIX}{name}"
+    facts = read_facts(run)
+    return read_run(session, run, facts), facts
+
+
+@pytest.fixture(scope="module")
+def planted(session, runs):
+    return judge_history(*opened(session, runs, "planted"))
+
+
+@pytest.fixture(scope="module")
+def costs(session, runs):
+    """Return each figure by cost and group."""
+    rows = costs_by_group(PreparedHistory(*opened(session, runs, "planted"))).collect()
+    return {(row["cost"], row["group_id"]): row["value"] for row in rows}
+
+
+def unharmed(protocol):
+    """Return a group of a protocol in which nothing was planted."""
+    return f"made-{GROUPS_MIN - len(PROTOCOLS) + PROTOCOLS.index(protocol)}"
+
+
+@pytest.mark.parametrize("name", CHECKS)
+def test_a_check_finds_its_planted_fault_and_no_other(planted, name):
+    (outcome,) = (each for each in planted.outcomes if each.check == name)
+    assert {each.group_id for each in outcome.examples} == {group_of(name)}
+    assert len(outcome.examples) == min(outcome.count, EXAMPLES_MAX)
+    assert f"{name}: {CHECKS[name].sentence}" in planted.text()
+
+
+@pytest.mark.parametrize("name", COSTS)
+def test_a_cost_is_more_where_its_fault_was_planted(costs, name):
+    faultless = costs.get((name, unharmed(FAULTS[name].protocol)), 0)
+    assert costs[name, group_of(name)] > faultless
+
+
+def test_planted_faults_make_the_verdict_unclean(planted):
+    assert not planted.is_clean
+    assert planted.text().endswith("verdict: NOT CLEAN")
+    document = planted.document()
+    assert {name for name, each in document["checks"].items() if each["count"]} == {*CHECKS}
+
+
+def test_a_made_history_is_clean_until_a_limit_is_exceeded(session, runs):
+    limits = [CostLimit.parse("rebalances > 95"), CostLimit.parse("moved>100000")]
+    verdict = judge_history(*opened(session, runs, "clean"), limits)
+    assert [each for each in verdict.outcomes if each.count] == []
+    assert verdict.exceeded == ("rebalances is 96, and at most 95 is allowed.",)
+    assert not verdict.is_clean
+    assert "clean" not in verdict.text().splitlines()
+    assert verdict.cost("rebalances") == 3 * GROUPS_MIN
+    assert verdict.cost("members") == 7 * GROUPS_MIN
+
+
+def test_rebalances_have_the_causes_that_were_made(session, runs):
+    rows = by_cause(PreparedHistory(*opened(session, runs, "clean"))).collect()
+    counts = {row["cause"]: row["rebalances"] for row in rows}
+    assert counts == dict.fromkeys((EXPIRED, TOLD_AGAIN, LEFT), GROUPS_MIN)
+
+
+def test_what_is_suspect_does_not_fail_a_verdict():
+    assert {each.severity for each in CHECKS.values()} == {*Severity}
