@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final
 
 from bench.interruption import Interrupted, interruptible
 from bench.report.progress import note
-from bench.servers.java import java_command
+from bench.servers.java import need_spark
 from bench.servers.server import StartError
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Check the runs of one directory; return the exit code."""
     asked = _parser().parse_args(arguments)
     try:
-        java_command()
+        need_spark()
         with interruptible():
             verdicts = _verdicts(asked)
         if asked.json:
@@ -46,11 +46,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except Interrupted as stop:
         print(f"rollcall: The check was {stop}.", file=sys.stderr)
         return stop.exit_code
-    except ModuleNotFoundError as error:
-        if str(error.name).partition(".")[0] not in ("pyspark", "py4j"):
-            raise
-        print("rollcall: The check needs PySpark: install rollcall[load].", file=sys.stderr)
-        return BAD_INPUT
     except (StartError, OSError) as error:
         print(f"rollcall: The check could not be completed: {error}", file=sys.stderr)
         return BAD_INPUT
@@ -123,7 +118,8 @@ def _write(path: Path, verdicts: Sequence[HistoryVerdict]) -> None:
     aside.replace(path)
 
 
-def _memory(text: str) -> str:
+def memory(text: str) -> str:
+    """Return an amount of memory in Java's words; argparse tells what is none."""
     if not MEMORY_TEXT.fullmatch(text):
         raise argparse.ArgumentTypeError(f"{text!r} is no amount such as 2g or 1500m")
     return text
@@ -143,7 +139,7 @@ def _parser() -> argparse.ArgumentParser:
     )  # fmt: skip
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the verdicts to FILE")
     parser.add_argument(
-        "--memory", type=_memory, default=MEMORY, help="Spark's heap (default: %(default)s)"
+        "--memory", type=memory, default=MEMORY, help="Spark's heap (default: %(default)s)"
     )
     parser.add_argument(
         "--master", metavar="URL", help="Spark's master (default: this machine, one task per core)"

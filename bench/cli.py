@@ -185,6 +185,10 @@ STANDALONE: Final[Mapping[str, StandaloneBench]] = {
     "assignors": StandaloneBench(
         "assignors on groups with different subscriptions", ".cases.assignors"
     ),
+    "histories": StandaloneBench(
+        "the checks of a large history with planted faults: their time and memory",
+        ".cases.histories",
+    ),
     "hostile": StandaloneBench(
         "hostile traffic on its own cluster, and its effect on well-behaved clients",
         ".cases.hostile",

@@ -20,8 +20,10 @@ from bench.pages.runs import ReportedRun, report
 from bench.rehearsals.comparison import Comparison
 from bench.rehearsals.runs import Place, Planned, Run, run_all
 from bench.scenarios.files import found, found_variants, names
+from bench.scenarios.history import write_histories
 from bench.scenarios.measures import FailOn
 from bench.scenarios.plan import expand
+from bench.servers.java import need_spark
 from bench.servers.server import StartError
 from failover.drills.checked import DrillError
 from protocol.wire.errors import KafkaError
@@ -37,12 +39,8 @@ OK, FAILURE, BAD_INPUT = 0, 1, 2
 def main(arguments: Sequence[str] | None = None) -> int:
     """Rehearse one scenario; return the exit code: 1 if the verdict is not clean."""
     asked = _parser().parse_args(arguments)
-    if asked.from_group is not None:
-        return _import(asked.bootstrap, asked.from_group)
-    if asked.list or asked.scenario is None:
-        for name in names():
-            print(f"{name:26} {found(name).about}")
-        return OK if asked.list else BAD_INPUT
+    if asked.from_group is not None or asked.list or asked.scenario is None:
+        return _without_a_run(asked)
     try:
         planned = _planned(asked)
     except (DrillError, BadInputError) as error:
@@ -52,15 +50,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         with interruptible():
             runs = run_all(planned, _places(asked), asked.bootstrap or "", _say)
         told = Comparison([run.verdict for run in runs], asked.fail_on)
-        if asked.json:
-            write_aside(asked.json, json.dumps(told.document(), indent=2) + "\n")
-        if asked.markdown:
-            write_aside(asked.markdown, told.markdown())
-        scenario = planned[0].scenario
-        write_reports(
-            asked.report,
-            lambda: report(scenario.name, scenario.about, _reported(runs), told.failures()),
-        )
+        _write(asked, runs, told)
     except Interrupted as stop:
         print(f"rollcall: The rehearsal was {stop}.", file=sys.stderr)
         return stop.exit_code
@@ -72,6 +62,30 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return FAILURE
     print(told.text())
     return OK if told.is_clean else FAILURE
+
+
+def _without_a_run(asked: argparse.Namespace) -> int:
+    """Print a group's scenario, or list the scenarios; return the exit code."""
+    if asked.from_group is not None:
+        return _import(asked.bootstrap, asked.from_group)
+    for name in names():
+        print(f"{name:26} {found(name).about}")
+    return OK if asked.list else BAD_INPUT
+
+
+def _write(asked: argparse.Namespace, runs: Sequence[Run], told: Comparison) -> None:
+    """Write every file that is asked for."""
+    if asked.json:
+        write_aside(asked.json, json.dumps(told.document(), indent=2) + "\n")
+    if asked.markdown:
+        write_aside(asked.markdown, told.markdown())
+    if asked.history:
+        _write_histories(asked.history, runs)
+    scenario = runs[0].planned.scenario
+    write_reports(
+        asked.report,
+        lambda: report(scenario.name, scenario.about, _reported(runs), told.failures()),
+    )
 
 
 def _planned(asked: argparse.Namespace) -> list[Planned]:
@@ -114,6 +128,11 @@ def _check(asked: argparse.Namespace, variants: Mapping[str, Scenario]) -> None:
     for condition in asked.fail_on:
         if condition.group not in (None, *groups):
             raise BadInputError(f"--fail-on {condition.text}: there is no such group.")
+    if asked.history:
+        try:
+            need_spark()
+        except StartError as error:
+            raise BadInputError(str(error)) from None
     for path in filter(None, (asked.json, asked.markdown)):
         if not path.absolute().parent.is_dir():
             raise BadInputError(f"{path} cannot be written: there is no such directory.")
@@ -130,15 +149,35 @@ def _say(text: str) -> None:
 
 def _reported(runs: Sequence[Run]) -> list[ReportedRun]:
     """Return the runs under the names that tell them apart."""
+    return [
+        ReportedRun(
+            name=", ".join(words) or run.verdict.scenario, record=run.record, verdict=run.verdict
+        )
+        for run, words in zip(runs, _words(runs), strict=True)
+    ]
+
+
+def _write_histories(directory: Path, runs: Sequence[Run]) -> None:
+    """Write the history of each run, under the words that tell it apart, and say where."""
+    recorded = [
+        ("-".join((run.planned.scenario.name, *words)), run.planned, run.record)
+        for run, words in zip(runs, _words(runs), strict=True)
+    ]
+    for folder in write_histories(
+        directory, [(name, each.scenario, each.plan, record) for name, each, record in recorded]
+    ):
+        _say(f"the history is in {folder}")
+
+
+def _words(runs: Sequence[Run]) -> list[list[str]]:
+    """Return, for each run, what tells it apart from the others."""
     variants = {run.planned.variant for run in runs}
     places = {run.verdict.how for run in runs}
-    reported = []
-    for run in runs:
-        words = [run.planned.variant] if len(variants) > 1 else []
-        words += [run.verdict.how] if len(places) > 1 else []
-        name = ", ".join(words) or run.verdict.scenario
-        reported.append(ReportedRun(name=name, record=run.record, verdict=run.verdict))
-    return reported
+    return [
+        ([run.planned.variant] if len(variants) > 1 else [])
+        + ([run.verdict.how] if len(places) > 1 else [])
+        for run in runs
+    ]
 
 
 def _fail_on(text: str) -> FailOn:
@@ -188,6 +227,9 @@ def _parser() -> argparse.ArgumentParser:
         metavar="FILE",
         help="write a page about the run to FILE.html, or what it is made from to FILE.json",
     )  # fmt: skip
+    parser.add_argument(
+        "--history", type=Path, metavar="DIR", help="write what members saw, for rollcall check"
+    )
     return parser
 
 

@@ -8,7 +8,7 @@ from pyspark.sql import Window
 from pyspark.sql import functions as F  # noqa: N812 - as every PySpark program calls it
 
 from bench.histories.membership import EXPELLED
-from bench.histories.prepared import LIFE, asked_ms, is_kind
+from bench.histories.prepared import LIFE, ROUTINE, asked_ms, is_kind
 from bench.histories.schema import CHANGE, ENDED, FAULT
 from protocol.members.history import MemberHistoryKind as Kind
 
@@ -21,11 +21,12 @@ if TYPE_CHECKING:
 
 JOINED, LEFT, EXPIRED = "a member joined", "a member left", "a session ended"
 RESTARTED, TOLD_AGAIN = "a static member restarted", "a member lost its place and joined again"
+REJOINED = "a member joined again by itself"
 CHANGED, FAILED_OVER, UNKNOWN = "a change of the run", "a fault of the run", "unknown"
 
 RANKS: Final[Mapping[str, int]] = {
-    JOINED: 0, LEFT: 0, EXPIRED: 0, TOLD_AGAIN: 0, RESTARTED: 1, CHANGED: 2, FAILED_OVER: 3,
-    UNKNOWN: 4,
+    JOINED: 0, LEFT: 0, EXPIRED: 0, TOLD_AGAIN: 0, REJOINED: 0, RESTARTED: 1, CHANGED: 2,
+    FAILED_OVER: 3, UNKNOWN: 4,
 }  # fmt: skip
 """The causes. Among what happened before a rebalance, the lowest rank is its cause, then the
 earliest: the restart of a static member should cause none, and a change or a fault of the run is
@@ -84,7 +85,8 @@ def _rebalances(history: PreparedHistory) -> DataFrame:
 def _causes(history: PreparedHistory) -> DataFrame:
     """Return what may cause a rebalance: when, how it ranks, and when it began.
 
-    A member that vanished causes one when its session ends, and began that when it vanished.
+    A member that vanished causes one when its session ends, and began that when it vanished. A
+    member of a classic group joins again by itself when its subscription changes.
     """
     lives = history.lives
     is_again = F.col("instance_id").isNotNull() & (F.col("life") > 1)
@@ -93,6 +95,11 @@ def _causes(history: PreparedHistory) -> DataFrame:
     rows = history.milestones
     left = _cause(rows.where(is_kind(Kind.LEFT)), F.lit(LEFT), asked_ms())
     again = _cause(rows.where(is_kind(Kind.LOST)), F.lit(TOLD_AGAIN), F.col("time_ms"))
+    in_order = Window.partitionBy(*LIFE).orderBy("sequence")
+    after_assigned = F.lag("kind").over(in_order) == str(Kind.ASSIGNED)
+    told = rows.where(~is_kind(*ROUTINE)).withColumn("by_itself", after_assigned)
+    rejoined = told.where(is_kind(Kind.JOINED))
+    by_itself = _cause(rejoined.where("by_itself"), F.lit(REJOINED), asked_ms())
     expires = F.col("sign_ms") + F.coalesce("session", F.lit(0))
     sessions = lives.select(*LIFE, F.col("session_timeout_ms").alias("session"))
     expelled = rows.where(is_kind(Kind.LOST) & F.col("error").isin(*EXPELLED)).join(
@@ -105,8 +112,15 @@ def _causes(history: PreparedHistory) -> DataFrame:
     )
     vanished = _cause(gone, F.lit(EXPIRED), F.greatest(expires, "time_ms"), F.col("time_ms"))
     word = F.when(is_kind(CHANGE), F.lit(CHANGED)).otherwise(F.lit(FAILED_OVER))
-    told = _cause(marks(history), word, F.col("time_ms"))
-    return started.union(left).union(again).union(silent).union(vanished).union(told)
+    marked = _cause(marks(history), word, F.col("time_ms"))
+    return (
+        started.union(left)
+        .union(again)
+        .union(by_itself)
+        .union(silent)
+        .union(vanished)
+        .union(marked)
+    )
 
 
 def marks(history: PreparedHistory) -> DataFrame:

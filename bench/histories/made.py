@@ -58,7 +58,7 @@ class HistoryShape:
         """Return the shape of a history of about this many rows, or of the smallest one."""
         members, groups = 25, max(GROUPS_MIN, min(400, rows // 50_000 // 4 * 4))
         return cls(groups=groups, members=members,
-                   ticks=max(TICKS_MIN, rows * 10 // (groups * members * 14)))  # fmt: skip
+                   ticks=max(TICKS_MIN, rows * 10 // (groups * members * 13)))  # fmt: skip
 
     @property
     def frozen(self) -> int:

@@ -63,7 +63,8 @@ COLUMNS: Final[Mapping[str, HistoryColumn]] = {
     "instance_id": HistoryColumn("string", "its instance id; null: a dynamic member"),
     "member_id": HistoryColumn("string", "the id that the coordinator knows it by"),
     "session_timeout_ms": HistoryColumn(
-        "bigint", "of started: its session timeout; null: the coordinator decides"
+        "bigint",
+        "of started: after so long without a heartbeat it may be expelled; null: not known",
     ),
     "generation": HistoryColumn("int", "the generation; of other than classic groups the epoch"),
     "assigned": HistoryColumn(

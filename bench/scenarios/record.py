@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
     from bench.scenarios.plan import Life
     from failover.drills.verdict import MemberTimeline
+    from protocol.members.history import MemberHistoryEvent
     from protocol.wire.embedded import TopicPartition
 
 STOPS: Final = frozenset(
@@ -133,13 +134,20 @@ def unavailable(record: ScenarioRecord, each: LifeRecord) -> Iterator[tuple[int,
             yield since, event.time_ms
             since = None
         elif event.kind in STOPS and since is None:
-            since = event.time_ms
+            since = _stopped_ms(event)
         elif event.kind in ENDS:
             if since is not None:
                 yield since, event.time_ms
             return
     if since is not None:
         yield since, record.ended_ms if each.ended_ms is None else each.ended_ms
+
+
+def _stopped_ms(event: MemberHistoryEvent) -> int:
+    """Return when the member gave its partitions up: before it asked to join, if it did."""
+    if event.kind is MemberHistoryKind.JOINED and event.asked_ms is not None:
+        return event.asked_ms
+    return event.time_ms
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,7 +184,7 @@ def _stretches(
         else:
             continue
         for partition in [partition for partition in held if partition not in now]:
-            yield partition, held.pop(partition), event.time_ms
+            yield partition, held.pop(partition), _stopped_ms(event)
         for partition in now:
             held.setdefault(partition, event.time_ms)
     end = record.ended_ms if each.ended_ms is None else each.ended_ms

@@ -6,6 +6,7 @@ import os
 import re
 import shutil
 import subprocess
+from importlib.util import find_spec
 from typing import Final
 
 from bench.servers.server import StartError
@@ -24,3 +25,10 @@ def java_command() -> str:
     if found is None or int(found[1]) < JAVA_MIN:
         raise StartError(f"Java {JAVA_MIN} is needed here; {java} is {found[1] if found else '?'}.")
     return java
+
+
+def need_spark() -> None:
+    """Raise a one-sentence error if PySpark, or the Java that it needs, is missing."""
+    java_command()
+    if find_spec("pyspark") is None:
+        raise StartError("PySpark is needed here: install rollcall[load].")

@@ -1,6 +1,7 @@
 """``rollcall rehearse``: what it prints and returns."""
 
 import json
+import shutil
 
 import pytest
 
@@ -167,3 +168,18 @@ def test_the_page_has_the_variants_side_by_side_and_what_fails(file, tmp_path, c
     assert len(names) > 1
     assert not document["is_clean"]
     assert document["verdict"].startswith("simulated, base, a: ")
+
+
+@pytest.mark.thorough
+@pytest.mark.timeout(600)
+@pytest.mark.filterwarnings("ignore::ResourceWarning")
+@pytest.mark.skipif(shutil.which("java") is None, reason="PySpark needs Java 17")
+def test_a_history_can_be_kept_once(file, tmp_path, capsys):
+    runs = tmp_path / "histories"
+    words = ["--simulate", str(file), "--history", str(runs)]
+    assert main(words) == 0
+    run = runs / "run_id=small"
+    assert f"the history is in {run}\n" in capsys.readouterr().out
+    assert json.loads((run / "_run.json").read_text())["rows"]["started"] == 3
+    assert main(words) == 1
+    assert f"{run} exists: remove it" in capsys.readouterr().err

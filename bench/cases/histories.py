@@ -1,0 +1,207 @@
+"""``rollcall bench histories``: how long the checks of a large history take, and how much memory.
+
+Spark makes a history with every planted fault, and ``rollcall check`` runs over it in a process of
+its own. The run fails if a check does not find its fault, or finds one in another group.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import multiprocessing
+import shutil
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from bench.check import MEMORY, memory
+from bench.interruption import Interrupted, interruptible
+from bench.report.progress import note
+from bench.report.rounds import BenchRow
+from bench.report.tables import as_json, table
+from bench.servers.java import need_spark
+from bench.servers.processes import cpu_seconds, descendants, resident_bytes
+from bench.servers.rollcall import command
+from bench.servers.server import StartError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+OK, FAILURE, BAD_INPUT = 0, 1, 2
+ROWS: Final = 10_000_000
+ROWS_MAX: Final = 1_000_000_000
+RUN_ID: Final = "made"
+CASE: Final = "histories"
+SAMPLE_SECONDS: Final = 0.25
+MIB: Final = 1 << 20
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CheckMeasure:
+    """What one run of the checks took, and its verdict as a document."""
+
+    seconds: float
+    cpu_seconds: float
+    peak_bytes: int
+    verdict: dict[str, Any]
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the benchmark; return the exit code."""
+    asked = _parser().parse_args(arguments)
+    directory = asked.keep or Path(tempfile.mkdtemp(prefix="rollcall-histories-"))
+    try:
+        need_spark()
+        with interruptible():
+            _make(directory, asked.rows)
+            measured = _measure(directory, asked.memory)
+    except (StartError, OSError) as error:
+        print(f"The benchmark failed: {error}", file=sys.stderr)
+        return FAILURE
+    except Interrupted as stop:
+        print(f"rollcall: The benchmark was {stop}.", file=sys.stderr)
+        return stop.exit_code
+    finally:
+        if asked.keep is None:
+            shutil.rmtree(directory, ignore_errors=True)
+    rows = [_row(measured)]
+    print(table(rows))
+    if asked.json:
+        asked.json.write_text(as_json(CASE, rows))
+    missed = _missed(measured.verdict)
+    for sentence in missed:
+        print(sentence, file=sys.stderr)
+    return FAILURE if missed else OK
+
+
+def _make(directory: Path, rows: int) -> None:
+    """Write the history in a process of its own, unless it is there."""
+    if list(directory.glob(f"*{RUN_ID}/_run.json")):
+        return
+    note(f"Making a history of about {rows:,} rows ...")
+    process = multiprocessing.get_context("spawn").Process(target=_write, args=(directory, rows))
+    process.start()
+    try:
+        process.join()
+    finally:
+        process.terminate()
+    if process.exitcode:
+        raise StartError("The history could not be made: see above.")
+
+
+def _write(directory: Path, rows: int) -> None:
+    from bench.histories.made import HistoryShape, made
+    from bench.histories.planted import with_faults
+    from bench.histories.store import write_run
+    from bench.load.spark import local_session
+
+    shape = HistoryShape.of_rows(rows)
+    session = local_session({"spark.driver.memory": MEMORY})
+    directory.mkdir(parents=True, exist_ok=True)
+    write_run(with_faults(made(session, shape), shape), shape.facts(RUN_ID), directory)
+    session.stop()
+
+
+def _measure(directory: Path, heap: str) -> CheckMeasure:
+    """Run the checks in a process of its own and watch its memory, with that of its children."""
+    note("Checking it ...")
+    out = directory / "verdict.json"
+    words = ["check", str(directory), "--memory", heap, "--json", str(out)]
+    began = time.perf_counter()
+    process = subprocess.Popen(command(words), stdout=subprocess.DEVNULL)
+    watched = _Watch(process.pid)
+    try:
+        exit_code = process.wait()
+    finally:
+        process.kill()
+        watched.stop()
+    if exit_code not in (OK, FAILURE):
+        raise StartError("The history could not be checked: see above.")
+    return CheckMeasure(
+        seconds=time.perf_counter() - began,
+        cpu_seconds=watched.cpu_seconds,
+        peak_bytes=watched.peak_bytes,
+        verdict=json.loads(out.read_text())["runs"][0],
+    )
+
+
+class _Watch:
+    """Samples what a process and its children use until it is stopped."""
+
+    def __init__(self, pid: int) -> None:
+        self._pid = pid
+        self.peak_bytes = 0
+        self.cpu_seconds = 0.0
+        self._is_over = threading.Event()
+        self._thread = threading.Thread(target=self._run, daemon=True)
+        self._thread.start()
+
+    def stop(self) -> None:
+        self._is_over.set()
+        self._thread.join()
+
+    def _run(self) -> None:
+        while not self._is_over.wait(SAMPLE_SECONDS):
+            pids = [self._pid, *descendants(self._pid)]
+            self.peak_bytes = max(self.peak_bytes, resident_bytes(pids))
+            self.cpu_seconds = max(self.cpu_seconds, cpu_seconds(pids))
+
+
+def _row(measured: CheckMeasure) -> BenchRow:
+    figures = {
+        "rows": float(measured.verdict["rows"]),
+        "seconds_s": measured.seconds,
+        "cpu_s": measured.cpu_seconds,
+        "rows_per_s": measured.verdict["rows"] / measured.seconds,
+        "peak_mib": measured.peak_bytes / MIB,
+    }
+    return BenchRow(case=CASE, server="Rollcall", rounds=(figures,))
+
+
+def _missed(verdict: dict[str, Any]) -> list[str]:
+    """Return a sentence for each check that did not find just its planted fault."""
+    from bench.histories.planted import group_of
+
+    found = {
+        name: {example["group_id"] for example in check["examples"]}
+        for name, check in verdict["checks"].items()
+    }
+    return [
+        f"{name} should have found a fault in {group_of(name)} only, and found"
+        f" {', '.join(sorted(groups)) or 'nothing'}."
+        for name, groups in found.items()
+        if groups != {group_of(name)}
+    ]
+
+
+def _rows(text: str) -> int:
+    rows = int(text)
+    if not 1 <= rows <= ROWS_MAX:
+        raise argparse.ArgumentTypeError(f"{text} is not a number from 1 to {ROWS_MAX}")
+    return rows
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="rollcall bench histories", description="Measure the checks of a large history."
+    )
+    parser.add_argument(
+        "--rows", type=_rows, default=ROWS, metavar="N", help="how many (default: %(default)s)"
+    )
+    parser.add_argument(
+        "--memory", type=memory, default=MEMORY, help="the checks' heap (default: %(default)s)"
+    )
+    parser.add_argument(
+        "--keep", type=Path, metavar="DIR", help="make the history in DIR, or use the one there"
+    )
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write the figures to FILE")
+    return parser
+
+
+if __name__ == "__main__":
+    sys.exit(main())

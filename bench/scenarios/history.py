@@ -1,0 +1,114 @@
+"""A run of a scenario as a history: rows for the checks in Spark (``docs/history.md``)."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from bench.histories.rows import RecordedLife, fetched_row, group_row, life_rows, mark_row
+from bench.histories.schema import CHANGE, FAULT, SCHEMA
+from bench.scenarios.members import SESSION_TIMEOUT_MS
+from bench.scenarios.scenario import Protocol
+from bench.servers.server import StartError
+from protocol.config import Configs
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from pathlib import Path
+
+    from bench.histories.schema import HistoryRow
+    from bench.scenarios.plan import ScenarioPlan
+    from bench.scenarios.record import LifeRecord, ScenarioRecord
+    from bench.scenarios.scenario import Group, Scenario
+
+
+def history_rows(
+    scenario: Scenario, plan: ScenarioPlan, record: ScenarioRecord
+) -> Iterator[HistoryRow]:
+    """Return the rows of a run."""
+    began_ms = record.changed_ms - plan.changed_ms
+    groups = {group.name: group for group in scenario.groups}
+    sessions = {group.name: _session_timeout_ms(scenario, group) for group in scenario.groups}
+    for name, group in groups.items():
+        yield group_row(name, group.protocol, began_ms, record.partitions[name])
+        for behaviour in group.behaviours:
+            word = type(behaviour).__struct_config__.tag
+            yield mark_row(CHANGE, began_ms + behaviour.at, str(word), name)
+    for fault in scenario.faults:
+        yield mark_row(FAULT, began_ms + fault.at, str(type(fault).__struct_config__.tag))
+    for each in record.lives:
+        group = groups[each.life.group]
+        yield from life_rows(_life(group, each, sessions[group.name]))
+    yield from _fetched(record)
+
+
+def write_histories(
+    directory: Path, runs: Sequence[tuple[str, Scenario, ScenarioPlan, ScenarioRecord]]
+) -> list[Path]:
+    """Write runs, each under its name, into a directory, and return their folders.
+
+    A character of a name that a folder cannot have becomes a hyphen. Raises StartError if a run
+    cannot be written.
+    """
+    from bench.histories.store import HistoryError, RunFacts, write_run
+    from bench.load.spark import local_session
+
+    session = local_session()
+    try:
+        folders = []
+        for name, scenario, plan, record in runs:
+            facts = RunFacts(
+                run_id=re.sub(r"[^\w.-]+", "-", name),
+                what=scenario.about,
+                changed_ms=record.changed_ms,
+                ended_ms=record.ended_ms,
+            )
+            rows = list(history_rows(scenario, plan, record))
+            folders.append(write_run(session.createDataFrame(rows, SCHEMA), facts, directory))
+        return folders
+    except HistoryError as error:
+        raise StartError(str(error)) from None
+    finally:
+        session.stop()
+
+
+def _session_timeout_ms(scenario: Scenario, group: Group) -> int:
+    """Return after how long without a heartbeat a member may be expelled.
+
+    One that does not revoke its partitions in its rebalance timeout may be, too.
+    """
+    if group.protocol is Protocol.CLASSIC:
+        return group.session_timeout_ms or SESSION_TIMEOUT_MS
+    session_ms = Configs(scenario.configs).integer(f"group.{group.protocol}.session.timeout.ms")
+    return min(session_ms, group.rebalance_timeout_ms)
+
+
+def _life(group: Group, each: LifeRecord, session_timeout_ms: int) -> RecordedLife:
+    life, timeline = each.life, each.timeline
+    return RecordedLife(
+        group_id=life.group,
+        protocol=group.protocol,
+        member=life.name,
+        life=life.number,
+        instance_id=life.name if timeline.is_static else None,
+        session_timeout_ms=session_timeout_ms,
+        started_ms=each.started_ms,
+        ended_ms=each.ended_ms,
+        events=timeline.events,
+        seen_ms=timeline.seen_ms,
+        holds=timeline.holds,
+        generation=timeline.events[-1].generation if timeline.events else None,
+    )
+
+
+def _fetched(record: ScenarioRecord) -> Iterator[HistoryRow]:
+    """Return the committed offsets, which were read after all that members did."""
+    last_ms = max(
+        (event.time_ms for each in record.lives for event in each.timeline.events[-1:]),
+        default=record.ended_ms,
+    )
+    by_group: dict[str, dict[str, int]] = {}
+    for (group, topic, index), offset in record.committed.items():
+        by_group.setdefault(group, {})[f"{topic}-{index}"] = offset
+    for group, offsets in by_group.items():
+        yield fetched_row(group, max(last_ms, record.ended_ms) + 1, offsets)

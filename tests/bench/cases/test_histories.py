@@ -1,0 +1,48 @@
+"""``rollcall bench histories``: it makes a history, and checks it in another process."""
+
+import json
+import shutil
+
+import pytest
+
+pytest.importorskip("pyspark")
+
+from bench.cases import histories
+from bench.histories.checks import CHECKS
+from bench.histories.planted import group_of
+
+
+def verdict(found):
+    return {"checks": {name: {"examples": found(name)} for name in CHECKS}}
+
+
+def test_a_check_that_misses_its_fault_or_finds_another_is_told():
+    right = verdict(lambda name: [{"group_id": group_of(name)}])
+    assert histories._missed(right) == []
+    right["checks"]["backward"]["examples"] = []
+    right["checks"]["no-owner"]["examples"].append({"group_id": "made-31"})
+    assert histories._missed(right) == [
+        f"no-owner should have found a fault in {group_of('no-owner')} only, and found"
+        f" {group_of('no-owner')}, made-31.",
+        f"backward should have found a fault in {group_of('backward')} only, and found nothing.",
+    ]
+
+
+@pytest.mark.parametrize("words", [["--rows", "0"], ["--rows", "many"], ["--memory", "2t"]])
+def test_amounts_are_checked(words, capsys):
+    with pytest.raises(SystemExit) as stop:
+        histories.main(words)
+    assert stop.value.code == 2
+    assert "rollcall bench histories: error: " in capsys.readouterr().err
+
+
+@pytest.mark.thorough
+@pytest.mark.timeout(600)
+@pytest.mark.skipif(shutil.which("java") is None, reason="PySpark needs Java 17")
+def test_the_smallest_history_is_made_and_checked(tmp_path, capsys):
+    out = tmp_path / "figures.json"
+    assert histories.main(["--rows", "1", "--json", str(out), "--keep", str(tmp_path)]) == 0
+    assert "peak_mib" in capsys.readouterr().out
+    (row,) = json.loads(out.read_text())["rows"]
+    assert row["median"]["rows"] > 20_000
+    assert 0 < row["median"]["peak_mib"] < 4_096
