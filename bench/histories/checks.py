@@ -19,7 +19,7 @@ class Severity(StrEnum):
     """What a finding means."""
 
     BROKEN = "broken"  # a promise of the protocol is broken: the verdict is not clean
-    SUSPECT = "suspect"  # the run ended too early, or a member was never served: look at it
+    SUSPECT = "suspect"  # there may be a reason, such as a run that ended too early: look at it
 
 
 class HistoryCheck(NamedTuple):
@@ -70,6 +70,11 @@ CHECKS: Final[Mapping[str, HistoryCheck]] = {
         "A static member lost partitions in a restart without a new generation.",
         Severity.BROKEN, "KIP-345, Kafka's test_static_consumer_bounce",
         ownership.static_moved,
+    ),
+    "static-rebalanced": HistoryCheck(
+        "The restart of a static member within its session caused a rebalance.",
+        Severity.SUSPECT, "KIP-345, Kafka's test_static_consumer_bounce",
+        membership.restart_rebalanced,
     ),
     "fenced-came-back": HistoryCheck(
         "A member was served after it had been fenced.",

@@ -12,7 +12,7 @@ from pyspark.sql import functions as F  # noqa: N812 - as every PySpark program 
 
 from bench.histories import moves
 from bench.histories.episodes import marks, rebalances
-from bench.histories.prepared import EXCLUSIVE, LIFE, asked_ms, is_kind
+from bench.histories.prepared import LIFE, SHARED, asked_ms, is_kind
 from bench.histories.schema import ENDED, FINAL, STARTED
 from protocol.members.history import MemberHistoryKind as Kind
 
@@ -128,7 +128,7 @@ def _moved(history: PreparedHistory) -> DataFrame:
     """Count how often a partition came to another member than before."""
     in_order = Window.partitionBy("group_id", "partition").orderBy("from_ms", "to_ms")
     moved = (
-        history.spans.where(F.col("protocol") != EXCLUSIVE)
+        history.spans.where(F.col("protocol") != SHARED)
         .withColumn("before", F.lag("member").over(in_order))
         .where(F.col("from_ms") >= history.facts.changed_ms)
         .where(F.col("before") != F.col("member"))

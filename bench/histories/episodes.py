@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Final
 from pyspark.sql import Window
 from pyspark.sql import functions as F  # noqa: N812 - as every PySpark program calls it
 
-from bench.histories.membership import EXPELLED
-from bench.histories.prepared import LIFE, ROUTINE, asked_ms, is_kind
+from bench.histories.prepared import EXPELLED, LIFE, ROUTINE, asked_ms, is_kind
 from bench.histories.schema import CHANGE, ENDED, FAULT
 from protocol.members.history import MemberHistoryKind as Kind
 
@@ -88,9 +87,8 @@ def _causes(history: PreparedHistory) -> DataFrame:
     A member that vanished causes one when its session ends, and began that when it vanished. A
     member of a classic group joins again by itself when its subscription changes.
     """
-    lives = history.lives
-    is_again = F.col("instance_id").isNotNull() & (F.col("life") > 1)
-    started = _cause(lives, F.when(is_again, F.lit(RESTARTED)).otherwise(F.lit(JOINED)),
+    lives = _restarted(history.lives)
+    started = _cause(lives, F.when(F.col("is_back"), F.lit(RESTARTED)).otherwise(F.lit(JOINED)),
                      F.col("started_ms"))  # fmt: skip
     rows = history.milestones
     left = _cause(rows.where(is_kind(Kind.LEFT)), F.lit(LEFT), asked_ms())
@@ -107,6 +105,7 @@ def _causes(history: PreparedHistory) -> DataFrame:
     )
     silent = _cause(expelled, F.lit(EXPIRED), expires, F.col("sign_ms"))
     leavers = rows.where(is_kind(Kind.LEFT, Kind.FAILED)).select(*LIFE)
+    leavers = leavers.union(lives.where("is_followed").select(*LIFE))
     gone = (
         rows.where(is_kind(ENDED)).join(leavers, list(LIFE), "left_anti").join(sessions, list(LIFE))
     )
@@ -121,6 +120,21 @@ def _causes(history: PreparedHistory) -> DataFrame:
         .union(vanished)
         .union(marked)
     )
+
+
+def _restarted(lives: DataFrame) -> DataFrame:
+    """Return lives with ``is_back``: whether a static member came back before its session ended.
+
+    If it is not known how long sessions last, it did. ``is_followed`` says the same of the life
+    before: its session never ended.
+    """
+    of_member = Window.partitionBy("group_id", "instance_id").orderBy("life")
+    ended_ms = F.lag("sign_ms").over(of_member) + F.lag("session_timeout_ms").over(of_member)
+    is_before = F.coalesce(F.coalesce("joined_ms", "started_ms") < ended_ms, F.lit(True))
+    is_again = F.col("instance_id").isNotNull() & (F.row_number().over(of_member) > 1)
+    back = lives.withColumn("is_back", is_again & is_before)
+    followed = F.lead("is_back").over(of_member) & F.col("instance_id").isNotNull()
+    return back.withColumn("is_followed", F.coalesce(followed, F.lit(False)))
 
 
 def marks(history: PreparedHistory) -> DataFrame:

@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from pyspark.sql import Window
 from pyspark.sql import functions as F  # noqa: N812 - as every PySpark program calls it
 
+from bench.histories.episodes import RESTARTED, rebalances
 from bench.histories.ownership import found
-from bench.histories.prepared import FENCED, LIFE, SIGNS, asked_ms, is_kind
+from bench.histories.prepared import EXPELLED, FENCED, LIFE, SIGNS, asked_ms, is_kind
 from protocol.members.history import MemberHistoryKind as Kind
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
     from bench.histories.prepared import PreparedHistory
-
-EXPELLED: Final = ("unknown_member_id", "fenced_member_epoch")
-"""Errors that tell a member that its group goes on without it."""
 
 
 def came_back(history: PreparedHistory) -> DataFrame:
@@ -54,6 +52,13 @@ def fenced_wrongly(history: PreparedHistory) -> DataFrame:
     ).agg(F.max(F.coalesce(is_newer, F.lit(False))).alias("is_right"))  # fmt: skip
     text = "%s was fenced, and nobody had joined as %s after it"
     return found(wrong.where(~F.col("is_right")), "member", "time_ms", text, "member", "member")
+
+
+def restart_rebalanced(history: PreparedHistory) -> DataFrame:
+    """Find rebalances whose only cause is that a static member came back within its session."""
+    back = rebalances(history).where(F.col("cause") == RESTARTED)
+    text = "generation %s was assigned after a restart, and nothing else had happened"
+    return found(back, "cause", "began_ms", text, "generation")
 
 
 def expelled_early(history: PreparedHistory) -> DataFrame:

@@ -8,7 +8,7 @@ from pyspark.sql import Window
 from pyspark.sql import functions as F  # noqa: N812 - as every PySpark program calls it
 
 from bench.histories.episodes import rebalances
-from bench.histories.prepared import EXCLUSIVE
+from bench.histories.prepared import SHARED
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -28,7 +28,7 @@ def fewest(history: PreparedHistory) -> DataFrame:
         F.coalesce(F.lag("stable_ms").over(in_order), F.lit(history.facts.changed_ms)),
     )
     steps = steps.select("group_id", "generation", "before_ms", "stable_ms")
-    sizes = history.groups.where(F.col("protocol") != EXCLUSIVE).select(
+    sizes = history.groups.where(F.col("protocol") != SHARED).select(
         "group_id", F.size("owned").alias("partitions")
     )
     return (

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from pyspark.sql import Window
 from pyspark.sql import functions as F  # noqa: N812 - as every PySpark program calls it
 
-from bench.histories.prepared import EXCLUSIVE, LIFE, holder, is_kind
+from bench.histories.prepared import LIFE, SHARED, holder, is_kind
 from bench.histories.schema import FINAL
 from protocol.members.history import MemberHistoryKind as Kind
 
@@ -46,7 +46,7 @@ def owned_at_once(history: PreparedHistory) -> DataFrame:
     )
     other = F.max(F.struct("until_ms", "holder")).over(before)
     twice = (
-        history.spans.where(F.col("protocol") != EXCLUSIVE)
+        history.spans.where(F.col("protocol") != SHARED)
         .where(F.col("until_ms") > F.col("from_ms"))
         .withColumn("other", other)
         .withColumn("overlap_ms", F.col("other.until_ms") - F.col("from_ms"))
@@ -63,7 +63,7 @@ def owned_at_once(history: PreparedHistory) -> DataFrame:
 def owned_in_generation(history: PreparedHistory) -> DataFrame:
     """Find partitions that were assigned to several members in one generation or epoch."""
     twice = (
-        history.milestones.where(is_kind(Kind.ASSIGNED) & (F.col("protocol") != EXCLUSIVE))
+        history.milestones.where(is_kind(Kind.ASSIGNED) & (F.col("protocol") != SHARED))
         .select(
             "group_id", "generation", "time_ms", holder().alias("holder"),
             F.explode("assigned").alias("partition"),

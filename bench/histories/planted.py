@@ -269,6 +269,7 @@ FAULTS: Final[Mapping[str, PlantedFault]] = {
     "lost-commit": PlantedFault("classic", _lost),
     "rolled-back": PlantedFault("streams", _rolled_back),
     "static-moved": PlantedFault("consumer", _moved),
+    "static-rebalanced": PlantedFault("consumer", _once_more),
     "fenced-came-back": PlantedFault("classic", _served),
     "fenced-wrongly": PlantedFault("classic", _fenced),
     "expelled-early": PlantedFault("share", _expelled),

@@ -42,7 +42,10 @@ ROUTINE: Final = (
 _READ: Final = "read"
 
 FENCED: Final = "fenced_instance_id"
-EXCLUSIVE: Final = "share"
+EXPELLED: Final = ("unknown_member_id", "fenced_member_epoch")
+"""Errors that tell a member that its group goes on without it."""
+
+SHARED: Final = "share"
 """The protocol whose members may share partitions."""
 
 

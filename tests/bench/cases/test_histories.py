@@ -20,10 +20,10 @@ def test_a_check_that_misses_its_fault_or_finds_another_is_told():
     right = verdict(lambda name: [{"group_id": group_of(name)}])
     assert histories._missed(right) == []
     right["checks"]["backward"]["examples"] = []
-    right["checks"]["no-owner"]["examples"].append({"group_id": "made-31"})
+    right["checks"]["no-owner"]["examples"].append({"group_id": "made-35"})
     assert histories._missed(right) == [
         f"no-owner should have found a fault in {group_of('no-owner')} only, and found"
-        f" {group_of('no-owner')}, made-31.",
+        f" {group_of('no-owner')}, made-35.",
         f"backward should have found a fault in {group_of('backward')} only, and found nothing.",
     ]
 
