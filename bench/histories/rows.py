@@ -21,7 +21,7 @@ GIVES_UP: Final = frozenset(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RecordedLife:
+class HistoryLife:
     """One life of a member, as its driver recorded it.
 
     ``started_ms`` may be None where the driver does not know it. ``ended_ms`` is when the run ended
@@ -43,7 +43,7 @@ class RecordedLife:
     generation: int | None = None
 
 
-def life_rows(life: RecordedLife) -> Iterator[HistoryRow]:
+def life_rows(life: HistoryLife) -> Iterator[HistoryRow]:
     """Return the rows of one life, in order."""
     about = HistoryRow(
         kind="",
@@ -127,7 +127,7 @@ def fetched_row(group_id: str, time_ms: int, offsets: Mapping[str, int]) -> Hist
     return HistoryRow(kind=FETCHED, time_ms=time_ms, group_id=group_id, offsets=dict(offsets))
 
 
-def _holdings(life: RecordedLife) -> list[tuple[TopicPartition, ...]]:
+def _holdings(life: HistoryLife) -> list[tuple[TopicPartition, ...]]:
     """Return what the member owns after each event.
 
     A member that must join again gives its partitions up, if it does, with its next request: the

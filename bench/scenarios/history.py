@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from bench.histories.rows import RecordedLife, fetched_row, group_row, life_rows, mark_row
+from bench.histories.rows import HistoryLife, fetched_row, group_row, life_rows, mark_row
 from bench.histories.schema import CHANGE, FAULT, SCHEMA
 from bench.scenarios.members import SESSION_TIMEOUT_MS
 from bench.scenarios.scenario import Protocol
@@ -83,9 +83,9 @@ def _session_timeout_ms(scenario: Scenario, group: Group) -> int:
     return min(session_ms, group.rebalance_timeout_ms)
 
 
-def _life(group: Group, each: LifeRecord, session_timeout_ms: int) -> RecordedLife:
+def _life(group: Group, each: LifeRecord, session_timeout_ms: int) -> HistoryLife:
     life, timeline = each.life, each.timeline
-    return RecordedLife(
+    return HistoryLife(
         group_id=life.group,
         protocol=group.protocol,
         member=life.name,

@@ -1,6 +1,6 @@
 """Members' histories become rows: what a member owned, gave up, and when its life ended."""
 
-from bench.histories.rows import RecordedLife, life_rows, mark_row
+from bench.histories.rows import HistoryLife, life_rows, mark_row
 from bench.histories.schema import ENDED, FAULT, FINAL, STARTED
 from protocol.members.history import MemberHistoryEvent
 from protocol.members.history import MemberHistoryKind as Kind
@@ -16,7 +16,7 @@ def event(kind, time_ms, partitions=OWNED, **more):
 
 
 def rows(*events, **about):
-    life = RecordedLife(group_id="g", protocol="classic", member="m", events=events, **about)
+    life = HistoryLife(group_id="g", protocol="classic", member="m", events=events, **about)
     return list(life_rows(life))
 
 
