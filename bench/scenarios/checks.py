@@ -112,6 +112,11 @@ def _group(scenario: Scenario, group: Group, place: Place) -> Iterator[Mistake]:
         if both == (0, 0):
             why = "maxSurge and maxUnavailable are both 0: no pod could be replaced."
             yield (*place, "maxUnavailable"), f"group {group.name}: {why}"
+    if group.revoke_time and group.protocol is Protocol.SHARE:
+        yield (
+            (*place, "revoke_time"),
+            f"group {group.name}: members of share groups revoke nothing.",
+        )
     yield from _timeouts(scenario, group, place)
     for number, behaviour in enumerate(group.behaviours):
         at = (*place, "behaviours", number)

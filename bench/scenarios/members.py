@@ -10,6 +10,7 @@ from bench.scenarios.record import LifeRecord
 from failover.drills.verdict import MemberTimeline
 from protocol.members.classic import MemberConfig
 from protocol.members.kinds import kind_of
+from protocol.members.share import ShareMemberConfig
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -34,11 +35,15 @@ def settings_of(group: Group, life: Life, group_id: str) -> AnyConfig:
         session_timeout_ms=group.session_timeout_ms or SESSION_TIMEOUT_MS,
         heartbeat_interval_ms=group.heartbeat_interval_ms or HEARTBEAT_INTERVAL_MS,
         rebalance_timeout_ms=group.rebalance_timeout_ms,
+        revocation_ms=group.revoke_time,
     )
     made = SETTINGS[group.protocol](classic)
     if isinstance(made, MemberConfig):
         return made
-    return replace(made, heartbeat_interval_ms=None)  # as the coordinator wants
+    made = replace(made, heartbeat_interval_ms=None)  # as the coordinator wants
+    if isinstance(made, ShareMemberConfig):
+        return made
+    return replace(made, revocation_ms=group.revoke_time)
 
 
 @dataclass(slots=True)

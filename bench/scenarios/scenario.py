@@ -93,6 +93,8 @@ class Group(
     """From the creation of a pod to its first request to the coordinator."""
     stop_time: Duration = Duration(1_000)
     """From the signal to stop to the moment when the member leaves."""
+    revoke_time: Duration = Duration(0)
+    """What a member needs to give partitions up in a rebalance."""
     session_timeout_ms: Milliseconds | None = None
     """Of classic members only: the others' is a config of the coordinator."""
     heartbeat_interval_ms: Milliseconds | None = None

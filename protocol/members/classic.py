@@ -47,7 +47,10 @@ JOIN_GRACE_MS: Final = 5_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MemberConfig:
-    """A member's settings under Kafka's names; ``instance_id`` makes it static."""
+    """A member's settings under Kafka's names; ``instance_id`` makes it static.
+
+    ``revocation_ms`` is what its application needs to give partitions up, before it joins again.
+    """
 
     group_id: str
     topics: tuple[str, ...]
@@ -59,6 +62,7 @@ class MemberConfig:
     request_timeout_ms: int = 30_000
     retry_backoff_ms: int = 100
     retry_backoff_max_ms: int = 1_000
+    revocation_ms: int = 0
 
 
 class ClassicMember(MemberClient):
@@ -124,21 +128,40 @@ class ClassicMember(MemberClient):
         if self._leave_reason is not None:
             return self.requests.leave(self, self._leave_reason)
         if state is State.UNJOINED:
-            self.state = State.PREPARING_REBALANCE
-            self.partitions = ()  # revoked before the join: its subscription reports that
-            self._joined_topics = self.config.topics
-            self._overdue_at = now + self.config.rebalance_timeout_ms + JOIN_GRACE_MS
-            return self.requests.join(self, JOIN_REASONS[self._joins_because])
+            return self._join(now)
         if state is State.COMPLETING_REBALANCE:
             return self.requests.sync(self, self._protocol_name, self._assignments)
         return None
+
+    def _join(self, now: int) -> Any:
+        """Join, when the partitions are revoked; heartbeat until then."""
+        if not self._has_revoked(now):
+            return self.requests.heartbeat(self) if now >= self._heartbeat_at else None
+        self.state = State.PREPARING_REBALANCE
+        self.partitions = ()  # revoked before the join: its subscription reports that
+        self._joined_topics = self.config.topics
+        self._overdue_at = now + self.config.rebalance_timeout_ms + JOIN_GRACE_MS
+        return self.requests.join(self, JOIN_REASONS[self._joins_because])
+
+    def _has_revoked(self, now: int) -> bool:
+        """Return whether the application has given its partitions up before a join."""
+        if self.partitions and self.config.revocation_ms:
+            if self._revoked_at is None:
+                self._revoked_at = now + self.config.revocation_ms
+                self._heartbeat_at = now + self.config.heartbeat_interval_ms
+            if now < self._revoked_at:
+                return False
+        self._revoked_at = None
+        return True
 
     def _counts(self, topics: Iterable[str]) -> dict[str, int | None]:
         """Return how many partitions topics have now; None: there is no such topic."""
         return {topic: self.partitions_of.get(topic) for topic in topics}
 
     def _has_work(self) -> bool:
-        return self.state is not State.STABLE or self._leave_reason is not None
+        if self._leave_reason is not None:
+            return True
+        return self.state is not State.STABLE and self._revoked_at is None
 
     # Answers.
 
@@ -209,6 +232,10 @@ class ClassicMember(MemberClient):
             self._join_again(needed, error, now)
 
     def _join_again(self, because: ErrorAction, error: ErrorCode, now: int) -> None:
+        if because is ErrorAction.REJOIN and self._revoked_at is not None:
+            self._heartbeat_at = now + self.config.heartbeat_interval_ms
+            return  # it joins when its partitions are revoked
+        self._revoked_at = None
         self.state = State.UNJOINED
         self._joins_because = because
         if because is not ErrorAction.REJOIN:

@@ -86,7 +86,8 @@ class MemberClient(ABC):
     """One member's conversation with its coordinator; subclasses define its requests.
 
     ``generation`` is a consumer group member's epoch. ``partitions`` are the member's own, sorted.
-    ``keeps_history`` may be set to False where thousands of members need none.
+    ``keeps_history`` may be set to False where thousands of members need none. A member whose
+    settings have ``revocation_ms`` takes so long to give partitions up; it heartbeats meanwhile.
     """
 
     RECEIVERS: ClassVar[Receivers]
@@ -110,6 +111,7 @@ class MemberClient(ABC):
         self._retry_at = 0
         self._failures = 0
         self._heartbeat_at = 0
+        self._revoked_at: int | None = None
         self._uncommitted: dict[TopicPartition, int] = {}
         self._committing: dict[TopicPartition, int] = {}
 
@@ -175,7 +177,10 @@ class MemberClient(ABC):
         if self._in_flight is not None:
             return self._overdue_at
         has_work = self.coordinator is None or self._uncommitted or self._has_work()
-        return max(self._retry_at, 0 if has_work else self._heartbeat_at)
+        if has_work:
+            return self._retry_at
+        revoked_at = self._heartbeat_at if self._revoked_at is None else self._revoked_at
+        return max(self._retry_at, min(self._heartbeat_at, revoked_at))
 
     def heartbeat_now(self, now: int) -> None:
         """Heartbeat with the next poll, if the member is in its group."""

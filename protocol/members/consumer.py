@@ -30,6 +30,7 @@ class ConsumerMemberConfig:
 
     It subscribes to ``topics``, or to those that match ``topic_regex``. ``server_assignor`` None
     leaves the choice to the group; ``heartbeat_interval_ms`` None uses the coordinator's interval.
+    ``revocation_ms`` is what its application needs to give partitions up.
     """
 
     group_id: str
@@ -44,6 +45,7 @@ class ConsumerMemberConfig:
     request_timeout_ms: int = 30_000
     retry_backoff_ms: int = 100
     retry_backoff_max_ms: int = 1_000
+    revocation_ms: int = 0
 
 
 class ConsumerMember(HeartbeatingMember):
@@ -83,3 +85,7 @@ class ConsumerMember(HeartbeatingMember):
     @property
     def _interval_ms(self) -> int | None:
         return self.config.heartbeat_interval_ms
+
+    @property
+    def _revocation_ms(self) -> int:
+        return self.config.revocation_ms

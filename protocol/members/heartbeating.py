@@ -2,7 +2,8 @@
 
 The first heartbeat (epoch 0) joins. Each answer may bring a new epoch and assignment, and the next
 heartbeat reports the owned partitions. Epoch -1 leaves (-2: a static member that will return). A
-member revokes and takes over partitions at once.
+member takes over partitions at once, and revokes them at once unless its settings say how long
+that takes.
 
 Each kind of group adds its parts in a subclass and in the requests that it is given: its API, its
 settings, the form of an assignment, and the actions for its errors.
@@ -85,6 +86,7 @@ class HeartbeatingMember(MemberClient):
         self._tells_topics = False
         self._leaves = False
         self._is_for_good = False
+        self._to_take: Any = requests.nothing
 
     def subscribe(self, topics: tuple[str, ...]) -> None:
         """Subscribe to other topics with the next heartbeat, which is due at once."""
@@ -124,6 +126,8 @@ class HeartbeatingMember(MemberClient):
             return self.requests.find_coordinator(self)
         if self._leaves:
             return self._leaving()
+        if self._revoked_at is not None and now >= self._revoked_at:
+            self._take_over(self._to_take, now)
         if now >= self._heartbeat_at:  # first: refused commits must not starve heartbeats
             return self._heartbeat()
         if self._uncommitted and self._take_owned():
@@ -158,6 +162,11 @@ class HeartbeatingMember(MemberClient):
     def _interval_ms(self) -> int | None:
         """The heartbeat interval; None: as the coordinator wants."""
 
+    @property
+    def _revocation_ms(self) -> int:
+        """How long the application takes to give partitions up."""
+        return 0
+
     def _heartbeat_answered(self, response: Any, now: int) -> None:
         told = self._told
         if told.leaves:
@@ -188,7 +197,19 @@ class HeartbeatingMember(MemberClient):
             self._heartbeat_at = now
 
     def _assigned(self, owned: Any, now: int) -> None:
-        """Revoke and take over at once; report it to the coordinator if anything changed."""
+        """Revoke partitions, which may take a while, and then take over the others."""
+        partitions = self.requests.partitions(self, owned)
+        if not self._revocation_ms or set(partitions).issuperset(self.partitions):
+            self._take_over(owned, now)
+            return
+        self._to_take = owned
+        if self._revoked_at is None:
+            self._revoked_at = now + self._revocation_ms
+        self._note(now, MemberHistoryKind.HEARTBEAT)
+
+    def _take_over(self, owned: Any, now: int) -> None:
+        """Have an assignment; report it to the coordinator if anything changed."""
+        self._revoked_at = None
         partitions = self.requests.partitions(self, owned)
         if partitions != self.partitions or owned != self.owned:
             self._tells_owned = True
@@ -217,6 +238,7 @@ class HeartbeatingMember(MemberClient):
             self._back_off(now, needed)
         else:
             self.state = State.UNJOINED
+            self._revoked_at = None
             self.generation = JOIN_EPOCH
             self.partitions, self.owned = (), self.requests.nothing
             self._heartbeat_at = now

@@ -45,6 +45,7 @@ class StreamsMemberConfig:
     ``process_id`` is that of its application instance, which may have several members; "": the
     member is alone in its process. ``user_endpoint`` is a host and port. ``client_tags`` are pairs
     of key and value. ``heartbeat_interval_ms`` None uses the coordinator's interval.
+    ``revocation_ms`` is what its application needs to give tasks up.
     """
 
     group_id: str
@@ -60,6 +61,7 @@ class StreamsMemberConfig:
     request_timeout_ms: int = 30_000
     retry_backoff_ms: int = 100
     retry_backoff_max_ms: int = 1_000
+    revocation_ms: int = 0
 
     @property
     def topics(self) -> tuple[str, ...]:
@@ -115,6 +117,10 @@ class StreamsMember(HeartbeatingMember):
     @property
     def _interval_ms(self) -> int | None:
         return self.config.heartbeat_interval_ms
+
+    @property
+    def _revocation_ms(self) -> int:
+        return self.config.revocation_ms
 
     def _streams_answered(self, response: Any, now: int) -> None:
         """Take the epoch, tasks and statuses of an answer."""

@@ -76,6 +76,10 @@ def group_with(*lines: str) -> str:
             "line 11: members of share groups are not static here.",
         ),
         (
+            group_with('protocol = "share"', 'revoke_time = "1s"'),
+            "line 11: group a: members of share groups revoke nothing.",
+        ),
+        (
             group_with('protocol = "consumer"', "session_timeout_ms = 10000"),
             "line 11: group a: session_timeout_ms is for classic members: set"
             " group.consumer.session.timeout.ms in configs.",

@@ -43,6 +43,10 @@ SHOWS: Final[Mapping[str, Callable[[Costs], bool]]] = {
     "poll-timeout": lambda of: of["dynamic"].rebalances == of["modern"].rebalances == 4,
     "rolling-deploy": lambda of: of["static"].moved == 0 and of["dynamic"].moved > 50,
     "scale-steps": lambda of: of["ordered"].rebalances > of["at-once"].rebalances > 0,
+    "slow-revokes": lambda of: (
+        of["classic"].unavailable_member_ms > 10 * of["modern"].unavailable_member_ms
+        and of["classic"].unavailable_member_ms > 10 * of["quick"].unavailable_member_ms
+    ),
     "steady": lambda of: not any(each.moved or each.unavailable_member_ms for each in of.values()),
     "streams-scale-out": lambda of: of["streams"].members == 12,
     "zombie": lambda of: of["classic"].failed == 1 and of["modern"].moved == 0,

@@ -553,3 +553,36 @@ def test_a_member_whose_idle_connection_breaks_looks_for_its_coordinator_at_once
     talk.member.disconnected(talk.now)  # nothing is idle now
     talk.hear(found())
     talk.says(HeartbeatRequest)
+
+
+def test_a_member_that_revokes_slowly_heartbeats_until_it_joins_again():
+    """Kafka's consumer runs ``onPartitionsRevoked`` before it sends JoinGroup."""
+    talk = Conversation(revocation_ms=5_000).become_stable()
+    talk.wait()
+    began = talk.now
+    talk.says(HeartbeatRequest)
+    talk.hear(alive(E.rebalance_in_progress))
+    talk.says_nothing()
+    assert talk.member.partitions == (("t", 0),)
+    talk.wait()
+    talk.says(HeartbeatRequest)
+    assert talk.now == began + HEARTBEAT_MS
+    talk.hear(alive(E.rebalance_in_progress))
+    talk.says_nothing()
+    talk.wait()
+    assert talk.now == began + 5_000
+    talk.says(JoinGroupRequest)
+    assert talk.member.partitions == ()
+    assert talk.kinds().count(MemberHistoryKind.REBALANCING) == 1
+
+
+def test_a_member_that_is_expelled_while_it_revokes_joins_at_once():
+    talk = Conversation(revocation_ms=5_000).become_stable()
+    talk.wait()
+    talk.says(HeartbeatRequest)
+    talk.hear(alive(E.rebalance_in_progress))
+    talk.says_nothing()
+    talk.wait()
+    talk.says(HeartbeatRequest)
+    talk.hear(alive(E.unknown_member_id))
+    assert talk.says(JoinGroupRequest).member_id == ""

@@ -175,3 +175,44 @@ def test_a_commit_of_a_stale_epoch_asks_for_the_new_one() -> None:
     one.receive(outgoing, response, 10)
     heartbeat(one, 10, epoch=3)
     assert one.generation == 3
+
+
+def test_a_member_that_revokes_slowly_keeps_its_partitions_and_reports_them_released_then() -> None:
+    one = member(revocation_ms=7_000)
+    found(one)
+    heartbeat(one, 0, epoch=2, partitions=(0, 1))
+    heartbeat(one, 0, epoch=2)
+    assert heartbeat(one, 5_000, epoch=2, partitions=(0,)).topic_partitions is None
+    assert one.partitions == (("t", 0), ("t", 1))
+    assert heartbeat(one, 10_000, epoch=2).topic_partitions is None
+    assert one.next_deadline() == 12_000
+    assert one.poll(11_999) == []
+    released = heartbeat(one, 12_000, epoch=3)
+    assert released.topic_partitions is not None
+    assert released.topic_partitions[0].partitions == (0,)
+    assert one.partitions == (("t", 0),)
+
+
+def test_a_member_that_revokes_slowly_takes_the_newest_assignment_over() -> None:
+    one = member(revocation_ms=7_000)
+    found(one)
+    heartbeat(one, 0, epoch=2, partitions=(0, 1))
+    heartbeat(one, 0, epoch=2)
+    heartbeat(one, 5_000, epoch=2, partitions=(0,))
+    heartbeat(one, 10_000, epoch=3, partitions=(2,))
+    released = heartbeat(one, 12_000, epoch=3)
+    assert released.topic_partitions is not None
+    assert released.topic_partitions[0].partitions == (2,)
+
+
+def test_a_member_that_is_fenced_while_it_revokes_has_nothing_left_to_revoke() -> None:
+    one = member(revocation_ms=7_000)
+    found(one)
+    heartbeat(one, 0, epoch=2, partitions=(0, 1))
+    heartbeat(one, 0, epoch=2)
+    heartbeat(one, 5_000, epoch=2, partitions=(0,))
+    heartbeat(one, 10_000, error=ErrorCode.fenced_member_epoch)
+    assert heartbeat(one, 10_000, epoch=5, partitions=(3,)).member_epoch == 0
+    assert one.partitions == (("t", 3),)
+    heartbeat(one, 10_000, epoch=5)
+    assert one.poll(12_000) == []
