@@ -18,6 +18,7 @@ from actors.errors import BadInputError
 from bench.scenarios.checks import HAS_STATIC
 from bench.scenarios.files import parse
 from bench.scenarios.scenario import NAME, Protocol, WorkloadKind
+from bench.scenarios.values import DURATION_MS_MAX
 from failover.drills.checked import DrillError
 from protocol.wire.errors import ErrorCode
 
@@ -29,6 +30,8 @@ if TYPE_CHECKING:
 TIMEOUT_S: Final = 15.0
 RANGE: Final = "range"
 DEPLOY_AT_S: Final = 30
+SETTLE_S: Final = 120
+SHORTEST_S: Final = 300
 POD_S: Final = 10
 """About how long a StatefulSet takes to replace a pod, with the usual times."""
 
@@ -96,7 +99,7 @@ def _lines(group: GroupDescription, partitions: Mapping[str, int]) -> Iterator[s
     name = _plain(group.group_id)
     about = f"A rolling deploy of {group.group_id}, as it was found: {members} members"
     yield f"about = {_text(about)}"
-    yield f'duration = "{max(300, DEPLOY_AT_S + members * POD_S + 120)}s"'
+    yield f'duration = "{_duration_s(members if is_ordered else 0)}s"'
     for topic, count in partitions.items():
         yield f"\n[topics.{_text(topic)}]\npartitions = {count}"
     yield "\n[[groups]]"
@@ -112,6 +115,12 @@ def _lines(group: GroupDescription, partitions: Mapping[str, int]) -> Iterator[s
         yield "# session_timeout_ms = 45000\n# heartbeat_interval_ms = 3000"
     yield "# rebalance_timeout_ms = 300000"
     yield f'\n[[groups.behaviours]]\ndo = "rolling-deploy"\nat = "{DEPLOY_AT_S}s"'
+
+
+def _duration_s(one_by_one: int) -> int:
+    """Return how long to rehearse when so many pods are replaced one after the other."""
+    deploy_s = DEPLOY_AT_S + one_by_one * POD_S + SETTLE_S
+    return min(max(deploy_s, SHORTEST_S), DURATION_MS_MAX // 1000)
 
 
 def _about_protocol(group: GroupDescription) -> str:

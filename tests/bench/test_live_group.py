@@ -68,6 +68,14 @@ def test_the_workload_is_guessed_from_the_instance_ids(
     )
 
 
+@pytest.mark.parametrize(("members", "duration_s"), [(6, 300), (60, 750), (9_000, 86_400)])
+def test_a_stateful_set_has_time_to_replace_its_pods_one_after_the_other(
+    members: int, duration_s: int
+) -> None:
+    text = written(described(*(f"orders-{number}" for number in range(members))), {"orders": 6})
+    assert parse("s", text).duration == duration_s * 1_000
+
+
 def test_what_differs_from_the_group_is_said() -> None:
     assert (
         "they use cooperative-sticky; here they use range"
