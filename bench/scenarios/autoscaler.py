@@ -28,7 +28,7 @@ class Autoscaler:
         self._told = told
         self._most = min(told.max_replicas, partitions)
         self._wanted: deque[tuple[int, int]] = deque()
-        self._lagged_ms = 0
+        self._lagged_ms: int = told.at
         self.replicas = replicas
 
     def look(self, now_ms: int, running: int) -> int:

@@ -159,6 +159,12 @@ def test_an_autoscaler_ends_all_pods_after_the_cooldown_and_starts_one_with_the_
     assert replicas_over_time(plan) == [(90, 0), (315, 1), (405, 0), (420, 1), (510, 0), (525, 1)]
 
 
+def test_the_cooldown_of_an_autoscaler_begins_with_it() -> None:
+    settings = ("minReplicaCount = 0", "cooldownPeriod = 90")
+    told = autoscale(*settings, arrivals='{ at = "0s", per_second = 0 }', at="300s")
+    assert replicas_over_time(expand(scenario("replicas = 1", behaviour=told))) == [(390, 0)]
+
+
 def test_a_drain_evicts_the_pods_of_one_node_after_the_other() -> None:
     drain = '{ do = "drain", at = "10s", nodes = 2, drained = 2, every = "30s" }'
     plan = expand(scenario("replicas = 4", "maxUnavailable = 1", behaviour=drain))
