@@ -32,6 +32,7 @@ from failover.requests.fanout import RequestPart
 from failover.requests.router import Requests
 from failover.routing import partition_for
 from failover.sync_times import SyncTimes
+from failover.told_stories import ToldStories
 from protocol.config import out_of_bounds
 from protocol.groups.effects import TimersDue, TopicsDeleted
 from protocol.groups.shard import GroupShard
@@ -46,12 +47,12 @@ from storage.log import (
     SaveVoters,
     TruncateFrom,
 )
-from storage.messages import ClockShows, Leading
+from storage.messages import ClockShows, Leading, SoftStateTold
 from storage.replica import ReplicaOptions, Role
 from storage.timing import Timing
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     from kio.static.protocol import Entity
 
@@ -60,6 +61,7 @@ if TYPE_CHECKING:
     from protocol.groups.effects import Event, Ticket
     from protocol.groups.facts import MemberEvent
     from protocol.groups.topics import Topics
+    from protocol.stories.history import History, StoryEntry
     from storage.log import Log
     from storage.messages import Message
 
@@ -111,7 +113,8 @@ class Host:
         while catalog.load_slice(CATALOG_RECORDS):
             pass  # it is small: nodes and topics are known before the first client connects
         leaders = Leaders()
-        view = _view(identity, configs, catalog, leaders)
+        self.stories = ToldStories(identity, now)
+        view = _view(identity, configs, catalog, leaders, self.stories.history)
         self._state = state = HostState(identity, catalog, leaders, view)
         around = Surroundings(view=lambda: state.view, wall=self.wall, recorder=self.recorder)
         placed: dict[int, Partition] = {}
@@ -140,6 +143,11 @@ class Host:
     def forwarded(self, ticket: Ticket, response: Entity | None) -> None:
         """Take the catalogue leader's answer to a forward; None: the leader was not reached."""
         self._requests.forwarded(ticket, response)
+
+    def add_stories(self, entries: Iterable[StoryEntry]) -> None:
+        """Add the stories of rebalances that this node has told; tell them to other nodes."""
+        for node_id, message in self.stories.add(entries):
+            self._state.effects.messages.setdefault(node_id, []).append(message)
 
     def abandon(self, ticket: Ticket) -> None:
         """Forget a parked request whose client has disconnected."""
@@ -253,6 +261,9 @@ class Host:
             if isinstance(message, ClockShows):
                 self._clock_told(message, now)
                 continue
+            if isinstance(message, SoftStateTold):
+                self.stories.receive(message)
+                continue
             if isinstance(message, Leading):
                 self._heard(message.partition, message.epoch, message.node_id, now)
             partition = partitions.get(message.partition)
@@ -277,6 +288,8 @@ class Host:
             self._requests.catalog_found(now)
         if told := list(state.leaders.told()):
             state.effects.messages.setdefault(node_id, []).extend(told)
+        if again := list(self.stories.tell_again(node_id)):
+            state.effects.messages.setdefault(node_id, []).extend(again)
         self._show_clock(node_id, now)
 
     def peer_down(self, node_id: int, now: int) -> None:
@@ -452,7 +465,13 @@ class Host:
         if not state.catalog.settled or catalog.image is state.view.catalog:
             return
         before = state.view.catalog.topics
-        state.view = _view(self.identity, self._static_configs, state.catalog, state.leaders)
+        state.view = _view(
+            self.identity,
+            self._static_configs,
+            state.catalog,
+            state.leaders,
+            self.stories.history,
+        )
         topics = state.view.catalog.topics
         catalog.configs = state.view.configs
         self._note_clamped()
@@ -519,7 +538,7 @@ def _catalog(partition: Partition) -> Catalog:
 
 
 def _view(
-    identity: Identity, configs: Configs, catalog: Partition, leaders: Leaders
+    identity: Identity, configs: Configs, catalog: Partition, leaders: Leaders, history: History
 ) -> ClusterView:
     image = _catalog(catalog).image
     return ClusterView(
@@ -530,6 +549,7 @@ def _view(
         configs=effective_configs(configs, image, identity.node_id),
         leaders=leaders.by_partition(),
         controller_id=leaders.of(CATALOG_PARTITION),
+        history=history,
     )
 
 

@@ -158,6 +158,19 @@ class ClockShows:
     wall_ms: int
 
 
+@dataclass(frozen=True, slots=True)
+class SoftStateTold:
+    """Soft state of a leader for the other nodes with replicas of its partition; may be lost.
+
+    Nothing depends on it: what ``data`` means is up to the host.
+    """
+
+    partition: int
+    epoch: int
+    node_id: int
+    data: bytes
+
+
 Message: TypeAlias = (
     Vote
     | Voted
@@ -169,4 +182,5 @@ Message: TypeAlias = (
     | Joining
     | Leading
     | ClockShows
+    | SoftStateTold
 )

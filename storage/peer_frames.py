@@ -22,6 +22,7 @@ from storage.messages import (
     Message,
     ReplicaKey,
     SnapshotInstalled,
+    SoftStateTold,
     TransferLeadership,
     Vote,
     Voted,
@@ -45,6 +46,7 @@ KINDS: tuple[type, ...] = (
     Joining,
     Leading,
     ClockShows,
+    SoftStateTold,
 )
 """The messages in the order of their numbers on the wire, from 0."""
 
@@ -114,6 +116,12 @@ def _bool(value: object) -> bool:
     return value
 
 
+def _bytes(value: object) -> bytes:
+    if type(value) is not bytes:
+        raise TypeError
+    return value
+
+
 def _rows(value: object) -> tuple[Any, ...]:
     if type(value) is not tuple:
         raise TypeError
@@ -164,6 +172,7 @@ _Codec: TypeAlias = "tuple[Callable[[Any], object] | None, Callable[[object], An
 _CODECS: dict[str, _Codec] = {
     "int": (None, _int),
     "bool": (None, _bool),
+    "bytes": (None, _bytes),
     "ReplicaKey": (_pack_key, _key),
     "tuple[ReplicaKey, ...]": (lambda keys: list(map(_pack_key, keys)), _keys),
     "tuple[Batch, ...]": (lambda batches: list(map(pack, batches)), _batches),

@@ -12,7 +12,7 @@ from itertools import chain
 from typing import TYPE_CHECKING, Final
 
 from storage.batch import pack
-from storage.messages import Append, InstallSnapshot
+from storage.messages import Append, InstallSnapshot, SoftStateTold
 from storage.peer_frames import MessageError, pack_messages
 
 if TYPE_CHECKING:
@@ -37,11 +37,13 @@ def payload_bytes(message: Message) -> int:
         return sum(len(pack(batch)) for batch in message.batches)
     if isinstance(message, InstallSnapshot):
         return sum(len(key) + len(value or b"") + 16 for key, value in message.records)
+    if isinstance(message, SoftStateTold):
+        return len(message.data)
     return 0
 
 
 def without_payload(messages: Sequence[Message]) -> list[Message]:
-    """Return the messages that carry no records: votes, answers, heartbeats.
+    """Return the messages that carry no records or soft state: votes, answers, heartbeats.
 
     A slow peer still gets these, so that one partition's records do not silence the others.
     """

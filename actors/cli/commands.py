@@ -12,6 +12,7 @@ from actors.cli import backup as cli_backup
 from actors.cli import balance as cli_balance
 from actors.cli import configs as cli_configs
 from actors.cli import exchange as cli_exchange
+from actors.cli import explain as cli_explain
 from actors.cli import groups as cli_groups
 from actors.cli import members as cli_members
 from actors.cli import topics as cli_topics
@@ -24,6 +25,6 @@ if TYPE_CHECKING:
 
 def add_parsers(subparsers: _SubParsersAction[ArgumentParser]) -> None:
     """Add the commands of each module."""
-    administration = (cli_groups, cli_members, cli_topics, cli_configs)
+    administration = (cli_groups, cli_explain, cli_members, cli_topics, cli_configs)
     for command in (*administration, cli_backup, cli_exchange, cli_balance, cli_upgrade, cli_log):
         command.add_parser(subparsers)

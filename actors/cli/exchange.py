@@ -89,8 +89,7 @@ def _read(args: Namespace) -> ImportedCluster:
 def _export(args: Namespace) -> int:
     from actors.backup.files import verify
     from actors.backup.selection import select
-    from actors.cli.export import commit_all, write_all
-    from actors.cli.kafka_logs import ADMIN_CLIENT_ID
+    from actors.cli.kafka_logs import ADMIN_CLIENT_ID, commit_all, write_all
 
     addresses = _addresses(args)
     backup: Path = args.directory.absolute()

@@ -204,6 +204,10 @@ class ClusterSpec:
         """Return the directory of the files with the events before faults."""
         return Path(self.data_dir) / "incidents"
 
+    def stories_path(self, node_id: int) -> Path:
+        """Return the file with the stories of rebalances that a node remembers."""
+        return Path(self.data_dir) / "rebalances" / f"node-{node_id}.jsonl"
+
     def text_log_path(self, name: str) -> Path:
         """Return the log file of one process."""
         return Path(self.data_dir) / "logs" / f"{name}.log"

@@ -283,6 +283,7 @@ class Coordinator:
         self._seen = host.view.catalog
         levels.check(self._seen.level)
         self._pump = Pump(host, disk, dependencies, self._look_around)
+        self._pump.keep_stories(self.spec.stories_path(self.node_id))
         self.state = "Loading"
         return self._pump
 

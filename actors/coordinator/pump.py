@@ -9,11 +9,14 @@ import asyncio
 import logging
 import os
 import time
+from contextlib import suppress
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Final, Protocol
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from actors.coordinator.log_sync import LogSync
 from actors.serving.listener import Listener
+from actors.stories.keeper import StoryKeeper
 from actors.tasks import Tasks
 from actors.telemetry.event_metrics import TIMED_APIS
 from actors.telemetry.rate_limited_log import RateLimitedLog
@@ -25,6 +28,7 @@ from storage.log import LogError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
+    from pathlib import Path
 
     from kio.static.protocol import Entity
 
@@ -40,6 +44,7 @@ if TYPE_CHECKING:
     from failover.host import Host
     from protocol.groups.effects import Reply, Request, Ticket
     from protocol.groups.facts import Fact
+    from protocol.stories.history import StoryEntry
     from storage.log import Write
     from storage.messages import Message
 
@@ -100,6 +105,7 @@ class Pump:
         self.listener = Listener(self, dependencies.limits)
         self.listener.answered = host.recorder.answered
         self.links: Peers | None = None
+        self._stories: StoryKeeper | None = None
         self._log = log
         self._turn = Turn(
             host,
@@ -136,9 +142,33 @@ class Pump:
         self._armed_ms: int | None = None
         self._timer: asyncio.TimerHandle | None = None
 
+    def keep_stories(self, path: Path) -> None:
+        """Tell the stories of rebalances, and store those that this node remembers in a file."""
+        node_id, stories = self.host.identity.node_id, self.host.stories
+        self._stories = StoryKeeper(
+            node_id,
+            path,
+            self.now,
+            deliver=partial(self._in_loop, self._add_stories),
+            restore=partial(self._in_loop, lambda stored: stories.restore(*stored[:2])),
+        )
+        stories.upon_news = self._stories.store
+
+    def _in_loop(self, do: Callable[[Any], None], argument: Any) -> None:
+        """Call a function on the event loop, from another thread; not once that is closed."""
+        with suppress(RuntimeError):
+            self._loop.call_soon_threadsafe(do, argument)
+
+    def _add_stories(self, entries: Sequence[StoryEntry]) -> None:
+        if not self._is_closed:
+            self.host.add_stories(entries)
+            self.schedule()
+
     def close(self) -> None:
         """Stop: answer no client, send nothing to peers, write nothing."""
         self._is_closed = True
+        if self._stories is not None:
+            self._stories.close()
         self._tasks.cancel()
         self.listener.close()
         if self.links is not None:
@@ -324,6 +354,8 @@ class Pump:
             self._dispatcher.metrics.observe(fact)
             self._group_metrics.observe(fact)
             self._observer.observe(fact)
+            if self._stories is not None:
+                self._stories.observe(fact)
         except Exception as error:
             self._warnings.warn(f"a {type(fact).__name__} cannot be recorded: {reason(error)}")
 

@@ -42,6 +42,7 @@ class PeerVersion:
 
 PEER_VERSIONS: Final = (
     PeerVersion(number=5, kinds=10, about="hellos name the versions that a program speaks"),
+    PeerVersion(number=6, kinds=11, about="leaders tell the other replicas' nodes soft state"),
 )
 """The versions that this program speaks, the oldest first, without gaps."""
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final, cast
 
+from failover.apis.stories import STORIES, stories_entry
 from failover.catalogue.cluster_view import BROKER, CLIENT_METRICS, GROUP, TOPIC
 from failover.catalogue.config_entries import (
     BrokerLayers,
@@ -48,7 +49,7 @@ def describe_configs(view: ClusterView, request: Request, now_ms: int) -> Entity
                 ErrorCode.invalid_request,
                 f"Resource type {resource.resource_type} cannot be described.",
             )
-    answers = _Answers(view, message)
+    answers = _Answers(view, message, request.api_version)
     asked = {
         (one.resource_type, one.resource_name, frozenset(one.configuration_keys or ())): one
         for one in reversed(message.resources)
@@ -62,9 +63,12 @@ def describe_configs(view: ClusterView, request: Request, now_ms: int) -> Entity
 class _Answers:
     """State shared by the answers to one request: equal entries are built once."""
 
-    def __init__(self, view: ClusterView, message: DescribeConfigsRequest) -> None:
+    def __init__(
+        self, view: ClusterView, message: DescribeConfigsRequest, api_version: int
+    ) -> None:
         self.view = view
         self._message = message
+        self._api_version = api_version
         self._layers = _layers(view)
         self._node: Sequence[DescribeConfigsResourceResult] | None = None
         self._cluster: Sequence[DescribeConfigsResourceResult] | None = None
@@ -80,6 +84,9 @@ class _Answers:
             code, sentence = error.code, error.message
         if wanted := set(resource.configuration_keys or ()):
             entries = tuple(entry for entry in entries if entry.name in wanted)
+        if STORIES in wanted and resource.resource_type == GROUP and code is ErrorCode.none:
+            stories = stories_entry(self.view, resource.resource_name, self._api_version)
+            entries = (*entries, self._trimmed(stories))
         return DescribeConfigsResult(
             error_code=code,
             error_message=sentence,

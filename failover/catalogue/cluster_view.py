@@ -15,6 +15,7 @@ from failover.catalogue.levels import NOT_TOLD, ROLLCALL_VERSION, LevelRange
 from failover.partition_kinds import kind_of_topic
 from protocol.config import ConfigError
 from protocol.groups.topics import Topics
+from protocol.stories.history import History
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -112,7 +113,7 @@ class ClusterView:
     dynamic ones on top (see :func:`effective_configs`). ``controller_id`` is the node that leads
     the catalogue, -1 when there is none. ``described`` caches Metadata's topics once they are built
     (key: name, with authorized operations or not): they are the same for every client while the
-    view is current.
+    view is current. ``history`` has the stories of rebalances; all views share it.
     """
 
     node_id: int
@@ -123,6 +124,7 @@ class ClusterView:
     leaders: Mapping[int, int]
     controller_id: int = 0
     described: dict[tuple[str, bool], MetadataResponseTopic] = field(default_factory=dict)
+    history: History = field(default_factory=lambda: History(0))
 
 
 def leader_of(view: ClusterView, topic: Topic, index: int) -> int:

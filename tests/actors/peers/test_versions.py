@@ -28,7 +28,7 @@ from actors.peers.versions import (
     disagreement,
     newest_common,
 )
-from storage.messages import ClockShows
+from storage.messages import SoftStateTold
 from storage.peer_frames import KINDS
 from storage.peer_packing import LENGTH_BYTES
 from tests.actors.peers.memory_links import End, frames_in, pass_on
@@ -53,6 +53,7 @@ LAYOUT = {
         "ClockShows": "partition epoch node_id wall_ms",
     },
 }
+LAYOUT[6] = {**LAYOUT[5], "SoftStateTold": "partition epoch node_id data"}
 """The messages of each version and their fields, which are in this order on the wire."""
 
 
@@ -279,7 +280,7 @@ def test_messages_that_the_version_of_a_link_lacks_are_not_sent(
 ) -> None:
     """The last kind is new in version 6, say."""
     older = (PeerVersion(number=5, kinds=len(KINDS) - 1, about=""),)
-    assert KINDS[-1] is ClockShows
+    assert KINDS[-1] is SoftStateTold
     assert peer_versions.KINDS is KINDS
 
     async def test() -> None:
@@ -289,7 +290,7 @@ def test_messages_that_the_version_of_a_link_lacks_are_not_sent(
             ]
             old = await made.add(me(2, versions=older))
             await linked(*newer, old)
-            sent = [leading(1), ClockShows(-1, 0, 0, 1_000), leading(2)]
+            sent = [leading(1), SoftStateTold(1, 0, 0, b"x"), leading(2)]
             for node in (newer[1], old):
                 newer[0].peers.send(node.me.node_id, sent)
             await seen(lambda: len(newer[1].said) == 3, "the newer one gets all")

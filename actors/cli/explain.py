@@ -1,0 +1,298 @@
+"""``rollcall explain``: why a group rebalanced, in a sentence for each time, and what to change.
+
+The stories are asked of every node over the Kafka protocol, and put together: each node has those
+of the partitions of which it holds a replica, and those that were told it before.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any, Final
+
+from actors.cli import admin
+from actors.cli.client import ApiNotServedError, ClientError
+from actors.cli.session import FAILED, add_connection_flags, complain, connected, note
+from actors.errors import BadInputError
+from failover.apis.stories import STORIES
+from failover.catalogue.cluster_view import GROUP
+from protocol.stories import json_form
+from protocol.stories.json_form import BadStoryError
+from protocol.stories.sentence import person, plain, seconds, short_sentence
+from protocol.stories.storms import find_storm, storm_lines
+from protocol.wire.errors import ErrorCode
+from protocol.wire.messages import DescribeConfigsRequest, DescribeConfigsResource
+
+if TYPE_CHECKING:
+    from argparse import ArgumentParser, Namespace, _SubParsersAction
+    from collections.abc import Iterator, Sequence
+
+    from actors.cli.client import AdminClient
+    from protocol.stories.story import RebalanceStory, Unserved, Who
+
+LAST: Final = 10
+LAST_MAX: Final = 1_000
+FOLLOW_S: Final = 1.0
+"""How often to ask again with ``--follow``."""
+
+
+@dataclass(frozen=True, slots=True)
+class Answered:
+    """What the nodes know of a group, the oldest story first; ``silent`` nodes did not answer."""
+
+    stories: Sequence[RebalanceStory]
+    since_ms: int
+    dropped: int
+    silent: Sequence[int]
+
+
+def add_parser(subparsers: _SubParsersAction[ArgumentParser]) -> None:
+    """Add ``rollcall explain``."""
+    parser = subparsers.add_parser("explain", help="say why a group rebalanced, and who did it")
+    parser.add_argument("group", metavar="GROUP", help="the group id")
+    add_connection_flags(parser)
+    parser.add_argument(
+        "--last",
+        type=int,
+        default=LAST,
+        metavar="N",
+        help="how many rebalances to show, at most (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--follow", action="store_true", help="go on and show each rebalance when it is told"
+    )
+    parser.add_argument(
+        "--verbose", action="store_true", help="also show members, partitions and events"
+    )
+    parser.set_defaults(run=_run)
+
+
+def _run(args: Namespace) -> int:
+    if not 1 <= args.last <= LAST_MAX:
+        raise BadInputError(f"--last must be from 1 to {LAST_MAX}")
+    as_json, args.json = args.json, False  # it prints its own documents
+    args.as_json = as_json
+    return connected(explain)(args)
+
+
+def explain(client: AdminClient, args: Namespace) -> int:
+    """Show the last rebalances, and go on if asked to."""
+    answered = ask(client, args.group)
+    if not answered.stories and not args.follow and not _exists(client, args.group):
+        complain(
+            f"there is no group {plain(args.group)}, and no rebalance of one is remembered since"
+            f" {_time(answered.since_ms)}"
+        )
+        return FAILED
+    shown = answered.stories[-args.last :]
+    if args.as_json:
+        _print_json(answered, shown, args)
+    else:
+        _print(answered, shown, args)
+    if args.follow:
+        _follow(client, answered, args)
+    return 0
+
+
+def ask(client: AdminClient, group_id: str) -> Answered:
+    """Ask every node; raises ClientError if none answers."""
+    request = DescribeConfigsRequest(
+        resources=(
+            DescribeConfigsResource(
+                resource_type=GROUP, resource_name=group_id, configuration_keys=(STORIES,)
+            ),
+        )
+    )
+    answers, silent, failed = [], [], ""
+    for node_id, address in sorted(client.brokers().items()):
+        try:
+            answers.append(_document(client.ask_at(address, request)))
+        except ApiNotServedError as error:
+            raise ClientError(str(error)) from None
+        except ClientError as error:
+            silent.append(node_id)
+            failed = str(error)
+    known = [each for each in answers if each is not None]
+    if not known:
+        raise ClientError(failed or "this cluster does not remember rebalances: it is no Rollcall")
+    return _merged(known, silent)
+
+
+def _document(answer: Any) -> dict[str, Any] | None:
+    """Return what a node said; None if it does not know the entry."""
+    (result,) = answer.results
+    if result.error_code != ErrorCode.none:
+        why = admin.said(result.error_code, result.error_message)
+        raise ClientError(f"the history cannot be read: {why}")
+    for entry in result.configs:
+        if entry.name == STORIES:
+            try:
+                value = json.loads(entry.value or "")
+            except ValueError as error:
+                raise ClientError("a node answered with a history that is no JSON") from error
+            return value if isinstance(value, dict) else None
+    return None
+
+
+def _merged(answers: Sequence[dict[str, Any]], silent: Sequence[int]) -> Answered:
+    stories: dict[tuple[int, int], RebalanceStory] = {}
+    for answer in answers:
+        for story in _stories(answer):
+            known = stories.get(story.key)
+            if known is None or known.revision < story.revision:
+                stories[story.key] = story
+    ordered = sorted(stories.values(), key=lambda each: (each.ended_ms, each.node_id, each.number))
+    leaders = [each for each in answers if each.get("is_leader")] or answers
+    return Answered(
+        ordered,
+        min(_integer(each, "since_ms") for each in leaders),
+        min(_integer(each, "dropped") for each in leaders),
+        silent,
+    )
+
+
+def _stories(answer: dict[str, Any]) -> Iterator[RebalanceStory]:
+    found = answer.get("stories")
+    for value in found if isinstance(found, list) else ():
+        try:
+            yield json_form.read_value(value)
+        except BadStoryError as error:
+            note(f"one story is left out: {error}")
+
+
+def _integer(answer: dict[str, Any], name: str) -> int:
+    value = answer.get(name)
+    return value if type(value) is int else 0
+
+
+def _exists(client: AdminClient, group_id: str) -> bool:
+    return any(each.group_id == group_id for each in admin.list_groups(client, (), ()))
+
+
+# --- what is printed
+
+
+def _print(answered: Answered, shown: Sequence[RebalanceStory], args: Namespace) -> None:
+    print(f"group {plain(args.group)}: {_begin(answered, len(shown))}")
+    for story in shown:
+        print("\n".join(_lines(story, args)))
+    storm = find_storm(answered.stories, _now())
+    if storm is not None:
+        print("\n".join(storm_lines(storm)))
+    if answered.silent:
+        nodes = ", ".join(map(str, answered.silent))
+        note(f"no answer from node {nodes}: rebalances that only it knows are missing")
+
+
+def _begin(answered: Answered, count: int) -> str:
+    total = len(answered.stories)
+    since = f"the history begins at {_time(answered.since_ms)}"
+    if answered.dropped:
+        since += ", older ones made room"
+    if not total:
+        return f"no rebalance; {since}"
+    noun = "rebalance" if total == 1 else "rebalances"
+    last = "" if count == total else f", the last {count} of them shown"
+    return f"{total} {noun}{last}; {since}"
+
+
+def _lines(story: RebalanceStory, args: Namespace) -> Iterator[str]:
+    took = f"{seconds(story.took_ms):>8}"
+    yield f"{_time(story.started_ms)} {took}  {short_sentence(story)}"
+    if args.verbose:
+        yield from (f"    {line}" for line in _details(story))
+
+
+def _details(story: RebalanceStory) -> Iterator[str]:
+    """Return what a sentence leaves out: the member, figures, partitions, events."""
+    if story.who is not None:
+        yield f"by {_identity(story.who)}"
+    yield _figures(story)
+    for move in story.moves:
+        yield f"{plain(move.unit)}: {plain(move.before) or '-'} → {plain(move.after) or '-'}"
+    if story.more_moves:
+        yield f"and {story.more_moves} more {story.units}"
+    yield from map(_nobody, story.unserved)
+    for event in story.events:
+        reason = f': "{plain(event.reason)}"' if event.reason else ""
+        yield f"{_time(event.time_ms)} {person(event.who)} {plain(event.what)}{reason}"
+    if story.more_events:
+        yield f"and {story.more_events} earlier events"
+
+
+def _identity(who: Who) -> str:
+    known = [person(who), f"id {plain(who.member_id)}"]
+    for label, text in (("instance ", who.instance_id), ("client ", who.client_id)):
+        if text:
+            known.append(f"{label}{plain(text)}")
+    if who.software:
+        known.append(plain(who.software))
+    return ", ".join(known)
+
+
+def _figures(story: RebalanceStory) -> str:
+    facts = [f"{story.members} members"]
+    if story.assignor:
+        facts.append(f"assignor {plain(story.assignor)}")
+    facts += [f"node {story.node_id}", f"ended {story.outcome}"]
+    if story.group_type != "classic" and story.assignor:
+        facts.append(f"queue {story.queue_ms:.1f} ms, computed in {story.assignor_ms:.1f} ms")
+        facts.append(f"{story.fix_ups} fix-ups")
+    if story.kept is not None:
+        facts.append(f"{story.kept} {story.units} kept")
+    return "; ".join(facts)
+
+
+def _nobody(each: Unserved) -> str:
+    units = ", ".join(map(plain, each.units))
+    more = each.count - len(each.units)
+    text = f"served by nobody for up to {seconds(each.unserved_ms)}: {units}"
+    return text + (f" and {more} more" if more else "") + f" of {plain(each.who.name)}"
+
+
+def _print_json(answered: Answered, shown: Sequence[RebalanceStory], args: Namespace) -> None:
+    storm = find_storm(answered.stories, _now())
+    document = {
+        "group": args.group,
+        "since_ms": answered.since_ms,
+        "dropped": answered.dropped,
+        "silent_nodes": list(answered.silent),
+        "rebalances": [_as_json(each) for each in shown],
+        "storm": None if storm is None else asdict(storm),
+    }
+    print(json.dumps(document, ensure_ascii=False))
+
+
+def _as_json(story: RebalanceStory) -> dict[str, Any]:
+    value: dict[str, Any] = json_form.plain(story)
+    return {**value, "sentence": short_sentence(story), "kept": story.kept}
+
+
+def _follow(client: AdminClient, answered: Answered, args: Namespace) -> None:
+    """Print what is new or was told to its end, until the command is stopped."""
+    seen = {each.key: each.revision for each in answered.stories}
+    while True:
+        time.sleep(FOLLOW_S)
+        try:
+            stories = ask(client, args.group).stories
+        except ClientError as error:
+            complain(str(error))
+            continue
+        for story in stories:
+            if seen.get(story.key, -1) >= story.revision:
+                continue
+            seen[story.key] = story.revision
+            if args.as_json:
+                print(json.dumps(_as_json(story), ensure_ascii=False), flush=True)
+            else:
+                print("\n".join(_lines(story, args)), flush=True)
+
+
+def _now() -> int:
+    return time.time_ns() // 1_000_000
+
+
+def _time(ms: int) -> str:
+    return datetime.fromtimestamp(ms / 1_000, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

@@ -1,0 +1,153 @@
+"""Which partitions and tasks have other owners after a rebalance, from the bytes of assignments."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final
+
+from protocol.groups.modern import assignment_records
+from protocol.groups.modern.form import ROLE_SHIFT, TaskRole
+from protocol.groups.streams import task_records
+from protocol.groups.streams.task_numbers import SUBTOPOLOGY_MASK, SubtopologyNumbers
+from protocol.groups.topic_numbers import INDEX_MASK, TOPIC_SHIFT, TopicNumbers
+from protocol.wire.embedded import decode_assignment
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping
+    from typing import TypeAlias
+
+    from protocol.groups.facts import TargetChange
+
+    Unit: TypeAlias = tuple[str, int]
+    Owners: TypeAlias = "Mapping[Unit, set[str]]"
+
+BYTES_MAX: Final = 1 << 20
+"""Bytes of assignments that are compared; of larger ones only the coordinator's count is known."""
+
+
+@dataclass(frozen=True, slots=True)
+class Transfer:
+    """A unit, and the members that lost and got it; None is nobody."""
+
+    unit: Unit
+    before: str | None
+    after: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Movement:
+    """``transfers`` are ordered by unit; ``held`` is what each member had before."""
+
+    transfers: tuple[Transfer, ...]
+    total: int
+    held: Mapping[str, tuple[Unit, ...]] = field(default_factory=dict)
+
+    @property
+    def moved(self) -> int:
+        """How many went from one owner to another."""
+        return sum(1 for each in self.transfers if each.before and each.after)
+
+    @property
+    def added(self) -> int:
+        """How many had no owner before."""
+        return sum(1 for each in self.transfers if not each.before)
+
+    @property
+    def dropped(self) -> int:
+        """How many have no owner now."""
+        return sum(1 for each in self.transfers if not each.after)
+
+
+def of_classic(before: Mapping[str, bytes], after: Mapping[str, bytes]) -> Movement | None:
+    """Compare two assignments of a classic group, by the members' lasting names.
+
+    Return None if they are too large, or in a form that only their members know.
+    """
+    if _size(before.values()) + _size(after.values()) > BYTES_MAX:
+        return None
+    held, got = _decoded(before), _decoded(after)
+    return None if held is None or got is None else _compare(held, got)
+
+
+def of_target(group_type: str, change: TargetChange) -> Movement | None:
+    """Compare the targets of the members that got another one; None if they are too large."""
+    size = 0
+    for values in (change.before.values(), (value for _, value in change.after)):
+        for value in values:
+            size += len(value)
+            if size > BYTES_MAX:
+                return None
+    read = _task_reader() if group_type == "streams" else _partition_reader(change)
+    held = {member: read(bytes(value)) for member, value in change.before.items()}
+    got = {member: read(bytes(value)) for member, value in change.after}
+    return _compare(held, {name: units for name, units in got.items() if name in change.members})
+
+
+def _compare(held: Mapping[str, tuple[Unit, ...]], got: Mapping[str, tuple[Unit, ...]]) -> Movement:
+    """Pair, for each unit, the members that lost it with those that got it."""
+    before, after = _owners(held), _owners(got)
+    transfers: list[Transfer] = []
+    for unit in sorted(before.keys() | after.keys()):
+        had, has = before.get(unit, set()), after.get(unit, set())
+        lost: list[str | None] = [*sorted(had - has)]
+        gained: list[str | None] = [*sorted(has - had)]
+        count = max(len(lost), len(gained))
+        lost += [None] * (count - len(lost))
+        gained += [None] * (count - len(gained))
+        transfers += map(Transfer, [unit] * count, lost, gained)
+    return Movement(tuple(transfers), len(after), held)
+
+
+def _owners(units: Mapping[str, tuple[Unit, ...]]) -> dict[Unit, set[str]]:
+    owners: dict[Unit, set[str]] = {}
+    for member, those in units.items():
+        for unit in those:
+            owners.setdefault(unit, set()).add(member)
+    return owners
+
+
+def _size(values: Iterable[bytes]) -> int:
+    return sum(map(len, values))
+
+
+def _decoded(assignments: Mapping[str, bytes]) -> dict[str, tuple[Unit, ...]] | None:
+    decoded: dict[str, tuple[Unit, ...]] = {}
+    for member, data in assignments.items():
+        partitions = decode_assignment(data) if data else ()
+        if partitions is None:
+            return None
+        decoded[member] = tuple(partitions)
+    return decoded
+
+
+def _partition_reader(change: TargetChange) -> Callable[[bytes], tuple[Unit, ...]]:
+    """Return a function that reads targets of consumer and share groups: topics by name."""
+    numbers = TopicNumbers()
+
+    def read(target: bytes) -> tuple[Unit, ...]:
+        """Return the partitions of a target."""
+        return tuple(
+            (
+                numbers.name(place >> TOPIC_SHIFT, change.topics)
+                or str(numbers.uuids[place >> TOPIC_SHIFT]),
+                place & INDEX_MASK,
+            )
+            for place in assignment_records.read_target(target, numbers)
+        )
+
+    return read
+
+
+def _task_reader() -> Callable[[bytes], tuple[Unit, ...]]:
+    """Return a function that reads targets of streams groups: active tasks by subtopology."""
+    numbers = SubtopologyNumbers()
+
+    def read(target: bytes) -> tuple[Unit, ...]:
+        """Return the active tasks of a target."""
+        return tuple(
+            (numbers.ids[(place >> TOPIC_SHIFT) & SUBTOPOLOGY_MASK], place & INDEX_MASK)
+            for place in task_records.read_target(target, numbers)
+            if place >> ROLE_SHIFT == TaskRole.ACTIVE
+        )
+
+    return read

@@ -1,0 +1,106 @@
+"""Parts that the stories of all group types have: events, moves, partitions that nobody served."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from protocol.groups.facts import GONE, MemberEventKind
+from protocol.stories import members
+from protocol.stories.story import EVENTS_MAX, MOVES_MAX, NAMED_MAX, Happened, Move, Unserved, cut
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from protocol.groups.facts import MemberEvent
+    from protocol.stories.members import Names
+    from protocol.stories.movement import Movement, Unit
+    from protocol.stories.story import Who
+
+FAILOVER_MS: Final = 60_000
+"""How long after its coordinator took over a rebalance's story says so."""
+
+TASKS: Final = "tasks"
+
+
+def happened(events: Sequence[MemberEvent], names: Names) -> tuple[tuple[Happened, ...], int]:
+    """Return the newest events, the oldest of them first, and how many more there were."""
+    kept = tuple(
+        Happened(
+            time_ms=each.time_ms,
+            what=each.kind,
+            who=names.unique(members.of_event(each)),
+            reason=cut(each.reason),
+        )
+        for each in events[-EVENTS_MAX:]
+    )
+    return kept, len(events) - len(kept)
+
+
+def moves(movement: Movement, names: Names, units: str) -> tuple[tuple[Move, ...], int]:
+    """Return the first moves, and how many more there were."""
+    kept = tuple(
+        Move(
+            unit=unit_name(each.unit, units),
+            before=names.of(each.before),
+            after=names.of(each.after),
+        )
+        for each in movement.transfers[:MOVES_MAX]
+    )
+    return kept, len(movement.transfers) - len(kept)
+
+
+def unserved(
+    gone: Sequence[MemberEvent],
+    held: Mapping[str, tuple[Unit, ...]],
+    names: Names,
+    until: tuple[int, str],
+) -> tuple[tuple[Unserved, ...], int]:
+    """Return what members that are gone had: nobody served it from their last sign of life on.
+
+    ``until`` is when the rebalance ended (Unix ms), and what its units are called.
+    """
+    ended_ms, units = until
+    found = []
+    for event in gone:
+        those = sorted(held.get(lasting_name(event), ()) or held.get(event.member_id, ()))
+        if not those:
+            continue
+        silent_ms = 0 if event.kind is MemberEventKind.LEFT else event.silent_ms or 0
+        found.append(
+            Unserved(
+                who=names.unique(members.of_event(event)),
+                count=len(those),
+                units=tuple(unit_name(each, units) for each in those[:NAMED_MAX]),
+                unserved_ms=max(ended_ms - event.time_ms + silent_ms, 0),
+            )
+        )
+    return tuple(found[:NAMED_MAX]), max(len(found) - NAMED_MAX, 0)
+
+
+def gone_of(events: Sequence[MemberEvent]) -> list[MemberEvent]:
+    """Return the events of members that are gone, each member once."""
+    return list({each.member_id: each for each in events if each.kind in GONE}.values())
+
+
+def lasting_name(event: MemberEvent) -> str:
+    """Return the name that a static member keeps; of another one its member id."""
+    return event.group_instance_id or event.member_id
+
+
+def unit_name(unit: Unit, units: str) -> str:
+    """Return ``orders-3`` for a partition, ``0_3`` for a task."""
+    name, index = unit
+    return f"{name}_{index}" if units == TASKS else f"{name}-{index}"
+
+
+def first(who: Sequence[Who]) -> tuple[tuple[Who, ...], int]:
+    """Return the first members, and how many more there were."""
+    return tuple(who[:NAMED_MAX]), max(len(who) - NAMED_MAX, 0)
+
+
+def failover_ms(elected_ms: int | None, started_ms: int) -> int | None:
+    """Return how long before the rebalance its coordinator took over, if that was just before."""
+    if elected_ms is None:
+        return None
+    before_ms = started_ms - elected_ms
+    return before_ms if 0 <= before_ms <= FAILOVER_MS else None

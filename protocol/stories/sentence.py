@@ -1,0 +1,141 @@
+"""One sentence in plain English for the story of a rebalance.
+
+Texts from clients are shown with everything escaped that is not printable.
+"""
+
+from __future__ import annotations
+
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Final
+
+from protocol.stories.causes import CAUSES, Cause
+from protocol.stories.story import StoryOutcome, Wait
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from protocol.stories.story import RebalanceStory, Waited, Who
+
+TOLD_MS: Final = 100
+"""Shorter waits are in the story, and not in its sentence."""
+
+UNSERVED_TOLD_MS: Final = 1_000
+"""The same for partitions that nobody served."""
+
+NAMES_TOLD: Final = 2
+"""Members that a sentence names in one place."""
+
+OUTCOMES: Final[Mapping[StoryOutcome, str]] = MappingProxyType(
+    {
+        StoryOutcome.STABLE: "",
+        StoryOutcome.EMPTY: "no members are left",
+        StoryOutcome.RESTARTED: "another rebalance began before it was done",
+        StoryOutcome.UNDER_WAY: "its end was not seen yet",
+        StoryOutcome.CONVERTED: "the group changed its type before it was done",
+        StoryOutcome.UNCHANGED: "nothing else changed",
+    }
+)
+WAITS: Final[Mapping[Wait, str]] = MappingProxyType(
+    {
+        Wait.JOIN: "waited {time} for {who}",
+        Wait.INITIAL: "waited {time} for more members",
+        Wait.ASSIGNMENT: "waited {time} for the assignment of {who}",
+        Wait.INTERVAL: "waited {time} until the assignment interval was over",
+        Wait.RECONCILE: "waited {time} for {who}",
+    }
+)
+
+
+def sentence(story: RebalanceStory) -> str:
+    """Return the story in one sentence, without a full stop."""
+    return f"group {plain(story.group_id)}: {short_sentence(story)}"
+
+
+def short_sentence(story: RebalanceStory) -> str:
+    """Return the sentence without the group's name."""
+    return f"{_numbers(story)}{'; '.join(_clauses(story))}"
+
+
+def plain(text: str) -> str:
+    """Escape characters that are not printable."""
+    if text.isprintable():
+        return text
+    return "".join(
+        each if each.isprintable() else each.encode("unicode_escape").decode() for each in text
+    )
+
+
+def person(who: Who) -> str:
+    """Return a member's name and host, such as ``member web-3 (10.0.0.4)``."""
+    host = who.host.removeprefix("/")
+    return f"member {plain(who.name)}" + (f" ({plain(host)})" if host else "")
+
+
+def seconds(ms: float) -> str:
+    """Return a duration as people read it: ``12.1 s``, or ``34 ms``."""
+    return f"{ms / 1_000:.1f} s" if ms >= TOLD_MS else f"{ms:.0f} ms"
+
+
+def _numbers(story: RebalanceStory) -> str:
+    if story.after < 0:
+        return ""
+    what = "generation" if story.group_type == "classic" else "epoch"
+    return f"{what} {story.before} → {story.after}: "
+
+
+def _clauses(story: RebalanceStory) -> Iterator[str]:
+    yield _cause(story)
+    for wait in story.waits:
+        if wait.wait_ms >= TOLD_MS:
+            yield _wait(wait)
+    computed_ms = story.queue_ms + story.assignor_ms
+    if computed_ms >= TOLD_MS:
+        yield f"the assignor took {seconds(computed_ms)}, {seconds(story.queue_ms)} of it queued"
+    yield from _partitions(story)
+    if story.failover_ms is not None and story.cause is not Cause.FAILOVER:
+        yield f"its coordinator had changed {seconds(story.failover_ms)} before"
+    if OUTCOMES[story.outcome]:
+        yield OUTCOMES[story.outcome]
+
+
+def _cause(story: RebalanceStory) -> str:
+    row = CAUSES[story.cause]
+    quoted = f', "{plain(story.reason)}"' if story.reason else ""
+    if row.is_of_member and story.who is not None:
+        return f"{person(story.who)} {row.text}{quoted}"
+    if row.is_of_member:
+        return f"a member {row.text}{quoted}"
+    return f"{row.text}{quoted}"
+
+
+def _wait(wait: Waited) -> str:
+    named = [plain(each.name) for each in wait.who[:NAMES_TOLD]]
+    others = wait.more + len(wait.who) - len(named)
+    if others:
+        named.append(f"{others} {'other' if others == 1 else 'others'}")
+    who = ", ".join(named[:-1]) + (" and " if len(named) > 1 else "") + (named[-1] if named else "")
+    told = WAITS[wait.what].format(time=seconds(wait.wait_ms), who=who or "its members")
+    return f"{told}, which {wait.ended}" if wait.ended else told
+
+
+def _partitions(story: RebalanceStory) -> Iterator[str]:
+    if story.moved is not None and story.outcome is not StoryOutcome.UNCHANGED:
+        if story.moved or not story.added:
+            of = "" if story.total is None else f" of {story.total}"
+            yield f"{story.moved}{of} {_units(story, story.total or story.moved)} moved"
+        if story.added:
+            units = "" if story.moved else f"{_units(story, story.added)} "
+            yield f"{story.added} {units}newly assigned"
+    if story.dropped:
+        yield f"{story.dropped} without an owner now"
+    for each in story.unserved:
+        if each.unserved_ms >= UNSERVED_TOLD_MS:
+            units = _units(story, each.count)
+            yield (
+                f"{each.count} {units} of {plain(each.who.name)} served by nobody for up to"
+                f" {seconds(each.unserved_ms)}"
+            )
+
+
+def _units(story: RebalanceStory, count: int) -> str:
+    return story.units.removesuffix("s") if count == 1 else story.units

@@ -1,0 +1,170 @@
+"""The story of a rebalance of a consumer, share or streams group: a new target, its takeover."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from protocol.groups.facts import MemberEvent
+from protocol.stories import causes, members, movement, parts
+from protocol.stories.causes import Cause
+from protocol.stories.classic_draft import ENDINGS
+from protocol.stories.members import Names
+from protocol.stories.story import RebalanceStory, StoryOutcome, Wait, Waited, cut
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from protocol.groups.facts import GroupReconciled, TargetAssigned
+    from protocol.stories.movement import Movement, Unit
+
+
+class TargetDraft:
+    """The story of a target that members are taking over, until its end is known."""
+
+    def __init__(
+        self, fact: TargetAssigned, events: Sequence[MemberEvent], *, is_converted: bool
+    ) -> None:
+        """``events`` are those since the group changed; ``is_converted``: its type is new."""
+        self.epoch = fact.epoch_after
+        self._fact = fact
+        self._names = self._named(fact)
+        self._held: Mapping[str, tuple[Unit, ...]] = {}
+        self.story = self._begin(fact, events, is_converted=is_converted)
+
+    def settled(self, fact: GroupReconciled, events: Sequence[MemberEvent]) -> RebalanceStory:
+        """Return the story when every member has its share, or none is left."""
+        waits = self.story.waits
+        waited_ms = fact.time_ms - fact.assigned_ms
+        if waited_ms and fact.last is not None:
+            who = self._names.unique(members.of_record(*fact.last))
+            waits += (Waited(what=Wait.RECONCILE, wait_ms=waited_ms, who=(who,)),)
+        elif waited_ms and fact.members:
+            waits += self._waited_for_gone(events, waited_ms)
+        outcome = StoryOutcome.STABLE if fact.members else StoryOutcome.EMPTY
+        return self._end(replace(self.story, waits=waits, outcome=outcome), fact.time_ms, events)
+
+    def restarted(self, fact: TargetAssigned, events: Sequence[MemberEvent]) -> RebalanceStory:
+        """Return the story when the next target comes before everybody has this one."""
+        waits = self.story.waits
+        waited_ms = fact.ended_ms - self._fact.ended_ms
+        gone = self._waited_for_gone(events, waited_ms)
+        if fact.awaited_count:
+            late = [self._names.unique(each) for each in members.of_named(fact.awaited)]
+            who, _ = parts.first(late)
+            waits += (
+                Waited(
+                    what=Wait.RECONCILE,
+                    wait_ms=waited_ms,
+                    who=who,
+                    more=fact.awaited_count - len(who),
+                ),
+            )
+        waits += gone
+        return self._end(
+            replace(self.story, waits=waits, outcome=StoryOutcome.RESTARTED), fact.ended_ms, events
+        )
+
+    def ended(
+        self, outcome: StoryOutcome, time_ms: int, events: Sequence[MemberEvent]
+    ) -> RebalanceStory:
+        """Return the story when it ends in another way."""
+        return self._end(replace(self.story, outcome=outcome), time_ms, events)
+
+    @staticmethod
+    def _named(fact: TargetAssigned) -> Names:
+        known = {} if fact.change is None else fact.change.members
+        return Names({each: members.of_record(each, metadata) for each, metadata in known.items()})
+
+    def _begin(
+        self, fact: TargetAssigned, events: Sequence[MemberEvent], *, is_converted: bool
+    ) -> RebalanceStory:
+        change: Movement | None = None
+        if fact.change is not None and fact.change.is_whole:
+            change = movement.of_target(fact.group_type, fact.change)
+        names = self._names
+        moves, more_moves = parts.moves(change, names, fact.units) if change else ((), 0)
+        if change is None:
+            more_moves = fact.partitions_moved
+        else:
+            self._held = change.held
+        cause, who = self._cause(is_converted=is_converted), None
+        if isinstance(fact.cause, MemberEvent):
+            names.add(members.of_event(fact.cause))
+            who = names.unique(members.of_event(fact.cause))
+        told, more_events = parts.happened(events, names)
+        waits: tuple[Waited, ...] = ()
+        if fact.started_ms > fact.changed_ms:
+            waits = (Waited(what=Wait.INTERVAL, wait_ms=fact.started_ms - fact.changed_ms),)
+        return RebalanceStory(
+            group_id=fact.group_id,
+            node_id=-1,
+            number=0,
+            cause=cause,
+            outcome=StoryOutcome.UNDER_WAY,
+            started_ms=fact.changed_ms,
+            ended_ms=fact.ended_ms,
+            group_type=fact.group_type,
+            before=fact.epoch_before,
+            after=fact.epoch_after,
+            who=who,
+            reason=cut(fact.cause.reason) if isinstance(fact.cause, MemberEvent) else "",
+            assignor=cut(fact.assignor),
+            members=fact.members,
+            members_changed=fact.members_changed,
+            waits=waits,
+            queue_ms=fact.queue_ms,
+            assignor_ms=fact.assignor_ms,
+            fix_ups=fact.fix_ups,
+            units=fact.units,
+            total=None if fact.change is None else fact.change.total,
+            moved=fact.partitions_moved if change is None else change.moved,
+            added=None if change is None else change.added,
+            dropped=None if change is None else change.dropped,
+            moves=moves,
+            more_moves=more_moves,
+            events=told,
+            more_events=more_events,
+            failover_ms=parts.failover_ms(fact.elected_ms, fact.changed_ms),
+        )
+
+    def _cause(self, *, is_converted: bool) -> Cause:
+        fact = self._fact
+        if fact.cause is not None:
+            return causes.of_change(fact.cause)
+        if is_converted:
+            return Cause.CONVERTED
+        is_new = parts.failover_ms(fact.elected_ms, fact.changed_ms) is not None
+        return Cause.FAILOVER if is_new else Cause.UNKNOWN
+
+    def _waited_for_gone(self, events: Sequence[MemberEvent], waited_ms: int) -> tuple[Waited, ...]:
+        """Return the wait for members that are gone since the target took effect."""
+        since_ms = self._fact.ended_ms
+        gone = [
+            each
+            for each in parts.gone_of(events)
+            if each.time_ms > since_ms and each.kind in ENDINGS
+        ]
+        if not gone:
+            return ()
+        who, more = parts.first([self._names.unique(members.of_event(each)) for each in gone])
+        waited_ms = min(waited_ms, gone[-1].time_ms - since_ms)
+        ended = ENDINGS[gone[0].kind]
+        return (Waited(what=Wait.RECONCILE, wait_ms=waited_ms, who=who, more=more, ended=ended),)
+
+    def _end(
+        self, story: RebalanceStory, ended_ms: int, events: Sequence[MemberEvent]
+    ) -> RebalanceStory:
+        gone = [each for each in parts.gone_of(events) if each.time_ms <= self._fact.started_ms]
+        unserved, more_unserved = parts.unserved(
+            gone, self._held, self._names, (ended_ms, story.units)
+        )
+        told, more_events = parts.happened(events, self._names)
+        return replace(
+            story,
+            ended_ms=ended_ms,
+            unserved=unserved,
+            more_unserved=more_unserved,
+            events=told,
+            more_events=more_events,
+        )
