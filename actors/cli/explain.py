@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from argparse import ArgumentParser, Namespace, _SubParsersAction
     from collections.abc import Iterator, Sequence
 
-    from actors.cli.client import AdminClient
+    from actors.cli.client import Address, AdminClient
     from protocol.stories.story import RebalanceStory, Unserved, Who
 
 LAST: Final = 10
@@ -98,17 +98,10 @@ def explain(client: AdminClient, args: Namespace) -> int:
 
 def ask(client: AdminClient, group_id: str) -> Answered:
     """Ask every node; raises ClientError if none answers."""
-    request = DescribeConfigsRequest(
-        resources=(
-            DescribeConfigsResource(
-                resource_type=GROUP, resource_name=group_id, configuration_keys=(STORIES,)
-            ),
-        )
-    )
     answers, silent, failed = [], [], ""
     for node_id, address in sorted(client.brokers().items()):
         try:
-            answers.append(_document(client.ask_at(address, request)))
+            answers.append(ask_node(client, address, group_id))
         except ApiNotServedError as error:
             raise ClientError(str(error)) from None
         except ClientError as error:
@@ -118,6 +111,14 @@ def ask(client: AdminClient, group_id: str) -> Answered:
     if not known:
         raise ClientError(failed or "this cluster does not remember rebalances: it is no Rollcall")
     return _merged(known, silent)
+
+
+def ask_node(client: AdminClient, address: Address, group_id: str) -> dict[str, Any] | None:
+    """Ask one node what it remembers of a group; return None if it does not know the question."""
+    resource = DescribeConfigsResource(
+        resource_type=GROUP, resource_name=group_id, configuration_keys=(STORIES,)
+    )
+    return _document(client.ask_at(address, DescribeConfigsRequest(resources=(resource,))))
 
 
 def _document(answer: Any) -> dict[str, Any] | None:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from protocol.stories.movement import Movement, Unit
     from protocol.stories.story import Who
 
-FAILOVER_MS: Final = 60_000
+FAILOVER_MS: Final = 30_000
 """How long after its coordinator took over a rebalance's story says so."""
 
 TASKS: Final = "tasks"

@@ -92,10 +92,21 @@ def _clauses(story: RebalanceStory) -> Iterator[str]:
     if computed_ms >= TOLD_MS:
         yield f"the assignor took {seconds(computed_ms)}, {seconds(story.queue_ms)} of it queued"
     yield from _partitions(story)
-    if story.failover_ms is not None and story.cause is not Cause.FAILOVER:
-        yield f"its coordinator had changed {seconds(story.failover_ms)} before"
+    if story.failover_ms is not None and not _says_enough(story):
+        yield _taken_over(story.failover_ms)
     if OUTCOMES[story.outcome]:
         yield OUTCOMES[story.outcome]
+
+
+def _says_enough(story: RebalanceStory) -> bool:
+    """Whether a new coordinator explains nothing: it is the cause, or the group is new."""
+    return story.cause is Cause.FAILOVER or (story.cause is Cause.JOINED and story.members <= 1)
+
+
+def _taken_over(before_ms: int) -> str:
+    if before_ms < TOLD_MS:
+        return "its coordinator had just taken over"
+    return f"its coordinator had taken over {seconds(before_ms)} before"
 
 
 def _cause(story: RebalanceStory) -> str:
@@ -105,6 +116,8 @@ def _cause(story: RebalanceStory) -> str:
         return f"{person(story.who)} {row.text}{quoted}"
     if row.is_of_member:
         return f"a member {row.text}{quoted}"
+    if quoted and story.who is not None:
+        return f"{row.text}{quoted}, says {person(story.who)}"
     return f"{row.text}{quoted}"
 
 

@@ -1,0 +1,144 @@
+"""The history of rebalances outlives its coordinator, and a restart of everything."""
+
+import json
+import re
+import subprocess
+import sys
+from collections.abc import Sequence
+from contextlib import ExitStack, closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+from confluent_kafka import Consumer
+
+from actors.cli.client import AdminClient, parse_bootstrap
+from actors.cli.explain import ask_node
+from tests.clients import servers
+from tests.clients.confluent import create_topics
+from tests.clients.riding import group_on_partition_0
+from tests.waiting import WITHIN_S, until
+
+TOPIC = "explained"
+PARTITIONS = 4
+PROTOCOLS = ("classic", "consumer")
+BACK_S = 90.0
+GONE = r"member web-2 \(127\.0\.0\.1\) (left|sent no heartbeat)"
+"""It leaves, unless it does not find the new coordinator in time; then its session expires."""
+
+Key = tuple[int, int]
+
+pytestmark = [
+    pytest.mark.timeout(400),
+    pytest.mark.skipif(servers.is_kafka(), reason="Kafka explains no rebalance"),
+]
+
+
+def consumer(bootstrap: str, group: str, client_id: str, protocol: str) -> Consumer:
+    settings: dict[str, Any] = {
+        "bootstrap.servers": bootstrap,
+        "group.id": group,
+        "client.id": client_id,
+        "group.protocol": protocol,
+        "enable.auto.commit": False,
+        "log_level": 0,
+    }
+    if protocol == "classic":
+        settings |= {"session.timeout.ms": 10_000, "heartbeat.interval.ms": 500}
+    made = Consumer(settings)
+    made.subscribe([TOPIC])
+    return made
+
+
+def share_out(consumers: Sequence[Consumer]) -> None:
+    def is_done() -> bool:
+        for each in consumers:
+            each.poll(0.02)
+        counts = [len(each.assignment()) for each in consumers]
+        return sum(counts) == PARTITIONS and all(counts)
+
+    until(is_done, BACK_S, "every consumer has its share")
+
+
+def explained(bootstrap: str, group: str) -> dict[str, Any]:
+    """Ask as an operator does, with nothing but the address of one server."""
+    words = ["explain", group, "--json", "--last", "50", "--bootstrap-server", bootstrap]
+    program = Path(sys.executable).parent / "rollcall"
+    done = subprocess.run([program, *words], capture_output=True, check=False, timeout=WITHIN_S)
+    assert done.returncode == 0, done.stderr
+    document: dict[str, Any] = json.loads(done.stdout)
+    return document
+
+
+def keys(document: dict[str, Any] | None, *, settled: bool = False) -> set[Key]:
+    """Return what identifies the stories, or only those of which the end was told."""
+    stories = [] if document is None else document.get("rebalances", document.get("stories"))
+    return {
+        (each["node_id"], each["number"])
+        for each in stories or ()
+        if not settled or each["outcome"] == "stable"
+    }
+
+
+def wait_until_settled(bootstrap: str, group: str, count: int) -> set[Key]:
+    """Wait until so many rebalances are told to their ends."""
+    return until(
+        lambda: len(found := keys(explained(bootstrap, group), settled=True)) >= count and found,
+        WITHIN_S,
+        f"{count} rebalances of {group} are explained",
+    )
+
+
+def wait_until_told(bootstrap: str, group: str, pattern: str) -> set[Key]:
+    """Wait until a sentence fits; return what identifies the stories."""
+    document: dict[str, Any] = {}
+
+    def is_told() -> bool:
+        document.update(explained(bootstrap, group))
+        return any(re.search(pattern, each["sentence"]) for each in document["rebalances"])
+
+    until(is_told, WITHIN_S, f"a story of {group} like {pattern!r}")
+    return keys(document)
+
+
+def on_every_node(bootstrap: str, group: str, wanted: set[Key]) -> bool:
+    """Whether each node alone remembers these stories, also one that does not lead the group."""
+    with AdminClient(parse_bootstrap(bootstrap)) as client:
+        asked = [ask_node(client, each, group) for each in client.brokers().values()]
+    return len(asked) == 3 and all(wanted <= keys(each) for each in asked)
+
+
+def test_the_history_outlives_its_leader_and_a_restart(doomed: servers.RollcallServer) -> None:
+    bootstrap = doomed.bootstrap
+    until(doomed.is_replicated, BACK_S, "every partition is in sync")
+    create_topics(bootstrap, [TOPIC], PARTITIONS)
+    groups = {each: group_on_partition_0(f"explained-{each}") for each in PROTOCOLS}
+    told: dict[str, set[Key]] = {}
+    with ExitStack() as stack:
+        first, second = {}, {}
+        for protocol, group in groups.items():
+            first[protocol] = stack.enter_context(
+                closing(consumer(bootstrap, group, "web-1", protocol))
+            )
+            share_out([first[protocol]])
+            second[protocol] = consumer(bootstrap, group, "web-2", protocol)
+            share_out([first[protocol], second[protocol]])
+            told[group] = wait_until_settled(bootstrap, group, 2)
+            until(lambda g=group: on_every_node(bootstrap, g, told[g]), WITHIN_S, "all are told")
+
+        doomed.kill_coordinator(groups["classic"])
+
+        for protocol, group in groups.items():
+            share_out([first[protocol], second[protocol]])
+            second[protocol].close()
+            share_out([first[protocol]])
+            after = wait_until_told(bootstrap, group, GONE)
+            assert told[group] < after
+            told[group] = after
+    until(doomed.is_replicated, BACK_S, "the killed coordinator is back")
+
+    doomed.kill_everything()
+    doomed.start()
+
+    for group in groups.values():
+        assert told[group] <= keys(explained(doomed.bootstrap, group))
