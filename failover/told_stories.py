@@ -15,6 +15,7 @@ from failover.partition_kinds import GROUPS
 from failover.routing import partition_for
 from protocol.stories.history import History, StoryEntry
 from protocol.stories.json_form import STORY_BYTES_MAX
+from protocol.stories.story import GROUP_ID_MAX
 from storage.messages import SoftStateTold
 
 if TYPE_CHECKING:
@@ -27,7 +28,6 @@ AGAIN_BYTES_MAX: Final = 2 << 20
 """The newest stories that a node is told again when its link has come up."""
 
 MESSAGE_BYTES: Final = 64 << 10
-GROUP_ID_MAX: Final = 32_767
 _FIELDS: Final = (str, int, int, int, int, bytes)
 
 

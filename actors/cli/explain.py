@@ -20,7 +20,7 @@ from failover.apis.stories import STORIES
 from failover.catalogue.cluster_view import GROUP
 from protocol.stories import json_form
 from protocol.stories.json_form import BadStoryError
-from protocol.stories.sentence import person, plain, seconds, short_sentence
+from protocol.stories.sentence import named, person, plain, quoted, seconds, short_sentence
 from protocol.stories.storms import find_storm, storm_lines
 from protocol.wire.errors import ErrorCode
 from protocol.wire.messages import DescribeConfigsRequest, DescribeConfigsResource
@@ -82,7 +82,7 @@ def explain(client: AdminClient, args: Namespace) -> int:
     answered = ask(client, args.group)
     if not answered.stories and not args.follow and not _exists(client, args.group):
         complain(
-            f"there is no group {plain(args.group)}, and no rebalance of one is remembered since"
+            f"there is no group {named(args.group)}, and no rebalance of one is remembered since"
             f" {_time(answered.since_ms)}"
         )
         return FAILED
@@ -176,7 +176,7 @@ def _exists(client: AdminClient, group_id: str) -> bool:
 
 
 def _print(answered: Answered, shown: Sequence[RebalanceStory], args: Namespace) -> None:
-    print(f"group {plain(args.group)}: {_begin(answered, len(shown))}")
+    print(f"group {named(args.group)}: {_begin(answered, len(shown))}")
     for story in shown:
         print("\n".join(_lines(story, args)))
     storm = find_storm(answered.stories, _now())
@@ -212,45 +212,49 @@ def _details(story: RebalanceStory) -> Iterator[str]:
         yield f"by {_identity(story.who)}"
     yield _figures(story)
     for move in story.moves:
-        yield f"{plain(move.unit)}: {plain(move.before) or '-'} → {plain(move.after) or '-'}"
+        yield f"{named(move.unit)}: {_owner(move.before)} → {_owner(move.after)}"
     if story.more_moves:
-        yield f"and {story.more_moves} more {story.units}"
+        yield f"and {story.more_moves} more {plain(story.units)}"
     yield from map(_nobody, story.unserved)
     for event in story.events:
-        reason = f': "{plain(event.reason)}"' if event.reason else ""
+        reason = f": {quoted(event.reason)}" if event.reason else ""
         yield f"{_time(event.time_ms)} {person(event.who)} {plain(event.what)}{reason}"
     if story.more_events:
         yield f"and {story.more_events} earlier events"
 
 
 def _identity(who: Who) -> str:
-    known = [person(who), f"id {plain(who.member_id)}"]
+    known = [person(who), f"id {named(who.member_id)}"]
     for label, text in (("instance ", who.instance_id), ("client ", who.client_id)):
         if text:
-            known.append(f"{label}{plain(text)}")
+            known.append(f"{label}{named(text)}")
     if who.software:
-        known.append(plain(who.software))
+        known.append(named(who.software))
     return ", ".join(known)
 
 
 def _figures(story: RebalanceStory) -> str:
     facts = [f"{story.members} members"]
     if story.assignor:
-        facts.append(f"assignor {plain(story.assignor)}")
+        facts.append(f"assignor {named(story.assignor)}")
     facts += [f"node {story.node_id}", f"ended {story.outcome}"]
     if story.group_type != "classic" and story.assignor:
         facts.append(f"queue {story.queue_ms:.1f} ms, computed in {story.assignor_ms:.1f} ms")
         facts.append(f"{story.fix_ups} fix-ups")
     if story.kept is not None:
-        facts.append(f"{story.kept} {story.units} kept")
+        facts.append(f"{story.kept} {plain(story.units)} kept")
     return "; ".join(facts)
 
 
+def _owner(name: str) -> str:
+    return named(name) if name else "nobody"
+
+
 def _nobody(each: Unserved) -> str:
-    units = ", ".join(map(plain, each.units))
+    units = ", ".join(map(named, each.units))
     more = each.count - len(each.units)
     text = f"served by nobody for up to {seconds(each.unserved_ms)}: {units}"
-    return text + (f" and {more} more" if more else "") + f" of {plain(each.who.name)}"
+    return text + (f" and {more} more" if more else "") + f" of {named(each.who.name)}"
 
 
 def _print_json(answered: Answered, shown: Sequence[RebalanceStory], args: Namespace) -> None:
@@ -263,7 +267,7 @@ def _print_json(answered: Answered, shown: Sequence[RebalanceStory], args: Names
         "rebalances": [_as_json(each) for each in shown],
         "storm": None if storm is None else asdict(storm),
     }
-    print(json.dumps(document, ensure_ascii=False))
+    print(json.dumps(document))
 
 
 def _as_json(story: RebalanceStory) -> dict[str, Any]:
@@ -286,7 +290,7 @@ def _follow(client: AdminClient, answered: Answered, args: Namespace) -> None:
                 continue
             seen[story.key] = story.revision
             if args.as_json:
-                print(json.dumps(_as_json(story), ensure_ascii=False), flush=True)
+                print(json.dumps(_as_json(story)), flush=True)
             else:
                 print("\n".join(_lines(story, args)), flush=True)
 

@@ -39,7 +39,7 @@ class StoryEntry(NamedTuple):
     @property
     def size(self) -> int:
         """The bytes that it counts."""
-        return len(self.data) + ENTRY_BYTES
+        return len(self.data) + len(self.group_id) + ENTRY_BYTES
 
 
 @dataclass(slots=True)

@@ -16,7 +16,7 @@ from typing import Any, Final, TypeVar, get_args, get_origin, get_type_hints
 from protocol.stories.story import RebalanceStory
 
 STORY_BYTES_MAX: Final = 32 * 1024
-"""Bytes of a story; a longer one loses its events and then its moves."""
+"""Bytes of a story; a longer one loses its events, then its moves, then who was awaited."""
 
 _Value = TypeVar("_Value")
 
@@ -27,24 +27,35 @@ class BadStoryError(ValueError):
 
 def write(story: RebalanceStory) -> bytes:
     """Return a story as JSON, at most ``STORY_BYTES_MAX`` bytes."""
-    data = _packed(story)
-    if len(data) > STORY_BYTES_MAX:
-        more_events = story.more_events + len(story.events)
-        data = _packed(replace(story, events=(), more_events=more_events))
-    if len(data) > STORY_BYTES_MAX:
-        more_moves = story.more_moves + len(story.moves)
-        data = _packed(
-            replace(
-                story,
-                events=(),
-                more_events=story.more_events + len(story.events),
-                moves=(),
-                more_moves=more_moves,
-                unserved=(),
-                more_unserved=story.more_unserved + len(story.unserved),
-            )
-        )
+    for shorten in (_with_all, _without_events, _without_moves, _without_names):
+        story = shorten(story)
+        data = _packed(story)
+        if len(data) <= STORY_BYTES_MAX:
+            break
     return data
+
+
+def _with_all(story: RebalanceStory) -> RebalanceStory:
+    return story
+
+
+def _without_events(story: RebalanceStory) -> RebalanceStory:
+    return replace(story, events=(), more_events=story.more_events + len(story.events))
+
+
+def _without_moves(story: RebalanceStory) -> RebalanceStory:
+    return replace(
+        story,
+        moves=(),
+        more_moves=story.more_moves + len(story.moves),
+        unserved=(),
+        more_unserved=story.more_unserved + len(story.unserved),
+    )
+
+
+def _without_names(story: RebalanceStory) -> RebalanceStory:
+    waits = [replace(each, who=(), more=each.more + len(each.who)) for each in story.waits]
+    return replace(story, waits=tuple(waits))
 
 
 def read(data: bytes | str) -> RebalanceStory:

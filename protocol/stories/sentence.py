@@ -1,10 +1,12 @@
 """One sentence in plain English for the story of a rebalance.
 
-Texts from clients are shown with everything escaped that is not printable.
+Of texts from clients everything that is not printable is escaped, and long ones are cut. Names that
+are no plain words are quoted, so that none of them can pass for another part of the sentence.
 """
 
 from __future__ import annotations
 
+import re
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
@@ -21,6 +23,11 @@ TOLD_MS: Final = 100
 
 UNSERVED_TOLD_MS: Final = 1_000
 """The same for partitions that nobody served."""
+
+SHOWN_MAX: Final = 255
+"""Characters of a text that are shown."""
+
+_WORD: Final = re.compile(r"[^\s\"'\\();,→]+")
 
 NAMES_TOLD: Final = 2
 """Members that a sentence names in one place."""
@@ -48,7 +55,7 @@ WAITS: Final[Mapping[Wait, str]] = MappingProxyType(
 
 def sentence(story: RebalanceStory) -> str:
     """Return the story in one sentence, without a full stop."""
-    return f"group {plain(story.group_id)}: {short_sentence(story)}"
+    return f"group {named(story.group_id)}: {short_sentence(story)}"
 
 
 def short_sentence(story: RebalanceStory) -> str:
@@ -57,7 +64,8 @@ def short_sentence(story: RebalanceStory) -> str:
 
 
 def plain(text: str) -> str:
-    """Escape characters that are not printable."""
+    """Escape characters that are not printable, and shorten what is too long for a line."""
+    text = text if len(text) <= SHOWN_MAX else f"{text[: SHOWN_MAX - 1]}…"
     if text.isprintable():
         return text
     return "".join(
@@ -65,10 +73,20 @@ def plain(text: str) -> str:
     )
 
 
+def quoted(text: str) -> str:
+    """Return a text in quotes, from which it can not escape."""
+    return '"' + plain(text.replace("\\", "\\\\").replace('"', '\\"')) + '"'
+
+
+def named(text: str) -> str:
+    """Return a name: as it is if it is one plain word, otherwise in quotes."""
+    return plain(text) if _WORD.fullmatch(text) else quoted(text)
+
+
 def person(who: Who) -> str:
     """Return a member's name and host, such as ``member web-3 (10.0.0.4)``."""
     host = who.host.removeprefix("/")
-    return f"member {plain(who.name)}" + (f" ({plain(host)})" if host else "")
+    return f"member {named(who.name)}" + (f" ({named(host)})" if host else "")
 
 
 def seconds(ms: float) -> str:
@@ -111,24 +129,24 @@ def _taken_over(before_ms: int) -> str:
 
 def _cause(story: RebalanceStory) -> str:
     row = CAUSES[story.cause]
-    quoted = f', "{plain(story.reason)}"' if story.reason else ""
+    why = f", {quoted(story.reason)}" if story.reason else ""
     if row.is_of_member and story.who is not None:
-        return f"{person(story.who)} {row.text}{quoted}"
+        return f"{person(story.who)} {row.text}{why}"
     if row.is_of_member:
-        return f"a member {row.text}{quoted}"
-    if quoted and story.who is not None:
-        return f"{row.text}{quoted}, says {person(story.who)}"
-    return f"{row.text}{quoted}"
+        return f"a member {row.text}{why}"
+    if why and story.who is not None:
+        return f"{row.text}{why}, says {person(story.who)}"
+    return f"{row.text}{why}"
 
 
 def _wait(wait: Waited) -> str:
-    named = [plain(each.name) for each in wait.who[:NAMES_TOLD]]
-    others = wait.more + len(wait.who) - len(named)
+    known = [named(each.name) for each in wait.who[:NAMES_TOLD]]
+    others = wait.more + len(wait.who) - len(known)
     if others:
-        named.append(f"{others} {'other' if others == 1 else 'others'}")
-    who = ", ".join(named[:-1]) + (" and " if len(named) > 1 else "") + (named[-1] if named else "")
+        known.append(f"{others} {'other' if others == 1 else 'others'}")
+    who = ", ".join(known[:-1]) + (" and " if len(known) > 1 else "") + (known[-1] if known else "")
     told = WAITS[wait.what].format(time=seconds(wait.wait_ms), who=who or "its members")
-    return f"{told}, which {wait.ended}" if wait.ended else told
+    return f"{told}, which {plain(wait.ended)}" if wait.ended else told
 
 
 def _partitions(story: RebalanceStory) -> Iterator[str]:
@@ -145,10 +163,11 @@ def _partitions(story: RebalanceStory) -> Iterator[str]:
         if each.unserved_ms >= UNSERVED_TOLD_MS:
             units = _units(story, each.count)
             yield (
-                f"{each.count} {units} of {plain(each.who.name)} served by nobody for up to"
+                f"{each.count} {units} of {named(each.who.name)} served by nobody for up to"
                 f" {seconds(each.unserved_ms)}"
             )
 
 
 def _units(story: RebalanceStory, count: int) -> str:
-    return story.units.removesuffix("s") if count == 1 else story.units
+    units = plain(story.units)
+    return units.removesuffix("s") if count == 1 else units

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from protocol.stories.causes import CAUSES
-from protocol.stories.sentence import plain, seconds
+from protocol.stories.sentence import named, seconds
 from protocol.stories.story import StoryOutcome
 
 if TYPE_CHECKING:
@@ -18,6 +18,9 @@ if TYPE_CHECKING:
 
 WINDOW_MS: Final = 10 * 60_000
 """How far back to look for a storm."""
+
+RATE_MS_MIN: Final = 60_000
+"""The shortest time over which a rate is meaningful."""
 
 STORM_MIN: Final = 5
 """Fewer rebalances in the window are no storm."""
@@ -56,7 +59,7 @@ def find_storm(stories: Sequence[RebalanceStory], now: int) -> RebalanceStorm | 
     ]
     if len(recent) < STORM_MIN:
         return None
-    window_ms = max(now - min(each.started_ms for each in recent), 1)
+    window_ms = max(now - min(each.started_ms for each in recent), RATE_MS_MIN)
     causes = Counter(each.cause for each in recent)
     rates = tuple(
         Rate(cause, count, count * 3_600_000 / window_ms) for cause, count in causes.most_common()
@@ -77,7 +80,7 @@ def storm_lines(storm: RebalanceStorm) -> list[str]:
     lines = [f"storm: {storm.count} rebalances in {seconds(storm.window_ms)}: {by_cause}"]
     if storm.flapper:
         lines.append(
-            f"flapper: {plain(storm.flapper)} caused {storm.flapper_count} of {storm.count}"
+            f"flapper: {named(storm.flapper)} caused {storm.flapper_count} of {storm.count}"
         )
     lines += [f"advice: {each}" for each in storm.advice]
     return lines

@@ -15,6 +15,9 @@ from protocol.stories.causes import Cause
 TEXT_MAX: Final = 255
 """Characters of a text from a client or an assignor that a story keeps."""
 
+GROUP_ID_MAX: Final = 1_000
+"""Characters of a group's id; groups with longer ones have no stories."""
+
 NAMED_MAX: Final = 5
 """Members that a story names in each of its lists."""
 

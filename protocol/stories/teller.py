@@ -21,7 +21,7 @@ from protocol.groups.facts import (
 )
 from protocol.stories import classic_draft, members
 from protocol.stories.causes import Cause
-from protocol.stories.story import RebalanceStory, StoryOutcome, cut
+from protocol.stories.story import GROUP_ID_MAX, RebalanceStory, StoryOutcome, cut
 from protocol.stories.target_draft import TargetDraft
 
 if TYPE_CHECKING:
@@ -51,6 +51,8 @@ class StoryTeller:
     def tell(self, fact: Fact) -> Iterator[RebalanceStory]:
         """Take a fact; return the stories that it completes or begins."""
         group_id = fact.group_id
+        if len(group_id) > GROUP_ID_MAX:
+            return
         match fact:
             case MemberEvent():
                 self._note(fact)
