@@ -1,0 +1,95 @@
+"""Storms: how often, why, who does it, and which setting to change."""
+
+import pytest
+
+from protocol.stories.causes import Cause
+from protocol.stories.storms import RATE_MS_MIN, STORM_MIN, WINDOW_MS, find_storm, storm_lines
+from protocol.stories.story import RebalanceStory, StoryOutcome, Who
+
+NOW = 1_700_000_000_000
+
+
+def story(
+    cause: Cause, before_ms: int, name: str = "web-1", outcome: StoryOutcome = StoryOutcome.STABLE
+) -> RebalanceStory:
+    return RebalanceStory(
+        group_id="orders",
+        node_id=0,
+        number=before_ms,
+        cause=cause,
+        outcome=outcome,
+        started_ms=NOW - before_ms,
+        ended_ms=NOW - before_ms + 10,
+        who=Who(name=name, member_id=f"{name}-{before_ms}", client_id=name, host="/10.0.0.4"),
+    )
+
+
+def test_a_member_that_expires_again_and_again_is_the_flapper() -> None:
+    stories = [story(Cause.EXPIRED, each * 60_000, "web-3") for each in range(1, 5)]
+    stories += [story(Cause.JOINED, each * 60_000 - 5, "web-3") for each in range(1, 4)]
+    stories += [story(Cause.LEFT, 30_000, "web-9")]
+    storm = find_storm(stories, NOW)
+    assert storm is not None
+    assert storm_lines(storm)[:2] == [
+        "storm: 8 rebalances in 240.0 s: 4 x session-expired (60 an hour), 3 x joined (45 an hour),"
+        " 1 x left (15 an hour)",
+        'flapper: "web-3 at 10.0.0.4" caused 7 of 8',
+    ]
+    advice = "\n".join(storm_lines(storm)[2:])
+    assert "session.timeout.ms" in advice
+    assert "group.instance.id" in advice
+
+
+def test_a_member_that_comes_back_under_another_id_is_the_same() -> None:
+    stories = [story(Cause.JOINED, each * 1_000) for each in range(1, STORM_MIN + 1)]
+    storm = find_storm(stories, NOW)
+    assert storm is not None
+    assert storm.flapper_count == STORM_MIN
+    assert storm.window_ms == RATE_MS_MIN
+
+
+def test_many_members_that_do_the_same_are_no_flapper() -> None:
+    stories = [story(Cause.EXPIRED, each * 1_000, f"web-{each}") for each in range(1, 10)]
+    storm = find_storm(stories, NOW)
+    assert storm is not None
+    assert storm.flapper == ""
+    assert not any("flapper" in line for line in storm_lines(storm))
+
+
+@pytest.mark.parametrize(
+    "stories",
+    [
+        [],
+        [story(Cause.JOINED, each) for each in range(STORM_MIN - 1)],
+        [story(Cause.JOINED, WINDOW_MS + each) for each in range(1, 20)],
+        [story(Cause.STATIC_REPLACED, n, outcome=StoryOutcome.UNCHANGED) for n in range(20)],
+    ],
+    ids=["none", "few", "long ago", "nothing rebalanced"],
+)
+def test_a_calm_group(stories: list[RebalanceStory]) -> None:
+    assert find_storm(stories, NOW) is None
+
+
+@pytest.mark.parametrize(
+    ("cause", "setting"),
+    [
+        (Cause.POLL_TIMEOUT, "max.poll.interval.ms"),
+        (Cause.NOT_REJOINED, "max.poll.interval.ms"),
+        (Cause.EXPIRED, "session.timeout.ms"),
+        (Cause.JOINED, "group.instance.id"),
+        (Cause.LEFT, "group.instance.id"),
+        (Cause.STATIC_REPLACED, "group.instance.id"),
+        (Cause.TOPICS_CHANGED, "metadata.max.age.ms"),
+        (Cause.LEADER_REJOINED, "metadata.max.age.ms"),
+        (Cause.GAVE_UP, "group.protocol"),
+        (Cause.OVER_CAPACITY, "group.max.size"),
+        (Cause.CONVERTED, "group.protocol"),
+        (Cause.UPDATED, "application.server"),
+        (Cause.CONFIGS_CHANGED, "streams.num.standby.replicas"),
+    ],
+)
+def test_the_advice_names_a_setting(cause: Cause, setting: str) -> None:
+    storm = find_storm([story(cause, each) for each in range(10)], NOW)
+    assert storm is not None
+    (advice,) = storm.advice
+    assert setting in advice
