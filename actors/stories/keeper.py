@@ -17,7 +17,7 @@ from protocol.stories.history import StoryEntry
 from protocol.stories.teller import StoryTeller
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
     from pathlib import Path
 
     from actors.stories.file import StoredStories
@@ -83,14 +83,11 @@ class StoryKeeper:
         self._load()
         while not self._closing.is_set() or not self._waiting.empty():
             taken = self._take()
-            try:
-                told = self._tell([each for each in taken if not isinstance(each, StoryEntry)])
-                if told and self._closing.is_set():
-                    self._store(told)  # the event loop takes no more
-                elif told:
-                    self._deliver(told)
-            except Exception:
-                _log.exception("the stories of %d facts could not be told", len(taken))
+            told = self._tell(each for each in taken if not isinstance(each, StoryEntry))
+            if told and self._closing.is_set():
+                self._store(told)  # the event loop takes no more
+            elif told:
+                self._deliver(told)
             self._store([each for each in taken if isinstance(each, StoryEntry)])
             self._report()
 
@@ -101,13 +98,16 @@ class StoryKeeper:
             taken.append(self._waiting.get())
         return [each for each in taken if each is not None]
 
-    def _tell(self, facts: Sequence[Fact]) -> list[StoryEntry]:
+    def _tell(self, facts: Iterable[Fact]) -> list[StoryEntry]:
         """Tell the stories; of those of one batch only the last revision counts."""
-        found = {}
+        found: dict[tuple[str, tuple[int, int]], StoryEntry] = {}
         for fact in facts:
-            for story in self._teller.tell(fact):
-                found[story.group_id, story.key] = story
-        return [entry_of(story) for story in found.values()]
+            try:
+                for story in self._teller.tell(fact):
+                    found[story.group_id, story.key] = entry_of(story)
+            except Exception:
+                _log.exception("the story of a %s could not be told", type(fact).__name__)
+        return list(found.values())
 
     def _load(self) -> None:
         try:

@@ -122,6 +122,7 @@ def test_the_history_outlives_its_leader_and_a_restart(doomed: servers.RollcallS
             )
             share_out([first[protocol]])
             second[protocol] = consumer(bootstrap, group, "web-2", protocol)
+            stack.callback(second[protocol].close)
             share_out([first[protocol], second[protocol]])
             told[group] = wait_until_settled(bootstrap, group, 2)
             until(lambda g=group: on_every_node(bootstrap, g, told[g]), WITHIN_S, "all are told")
