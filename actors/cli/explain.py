@@ -7,6 +7,7 @@ of the partitions of which it holds a replica, and those that were told it befor
 from __future__ import annotations
 
 import json
+import sys
 import time
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
@@ -277,6 +278,7 @@ def _as_json(story: RebalanceStory) -> dict[str, Any]:
 
 def _follow(client: AdminClient, answered: Answered, args: Namespace) -> None:
     """Print what is new or was told to its end, until the command is stopped."""
+    sys.stdout.flush()
     seen = {each.key: each.revision for each in answered.stories}
     while True:
         time.sleep(FOLLOW_S)

@@ -20,7 +20,7 @@ WINDOW_MS: Final = 10 * 60_000
 """How far back to look for a storm."""
 
 RATE_MS_MIN: Final = 60_000
-"""The shortest time over which a rate is meaningful."""
+"""A rate is taken over this time at least."""
 
 STORM_MIN: Final = 5
 """Fewer rebalances in the window are no storm."""
@@ -59,10 +59,11 @@ def find_storm(stories: Sequence[RebalanceStory], now: int) -> RebalanceStorm | 
     ]
     if len(recent) < STORM_MIN:
         return None
-    window_ms = max(now - min(each.started_ms for each in recent), RATE_MS_MIN)
+    window_ms = now - min(each.started_ms for each in recent)
+    rated_ms = max(window_ms, RATE_MS_MIN)
     causes = Counter(each.cause for each in recent)
     rates = tuple(
-        Rate(cause, count, count * 3_600_000 / window_ms) for cause, count in causes.most_common()
+        Rate(cause, count, count * 3_600_000 / rated_ms) for cause, count in causes.most_common()
     )
     names = Counter(_lasting(each) for each in recent if each.who is not None)
     flapper, count = names.most_common(1)[0] if names else ("", 0)

@@ -2,18 +2,29 @@
 
 import json
 import re
+import signal
+import subprocess
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, closing
+from pathlib import Path
 from typing import Any
 
 import pytest
 from confluent_kafka import Consumer
 
 from actors.cli import main as cli
+from actors.cli.client import AdminClient, parse_bootstrap
+from failover.apis.stories import STORIES
+from failover.catalogue.cluster_view import GROUP
+from protocol.wire import messages as m
 from tests.actors.coordinator.coordinators import Cluster, running
 from tests.clients.confluent import create_topics
+from tests.clients.modern_members import Member as MovedMember
+from tests.clients.modern_members import ShareMember, StreamsMember
 from tests.waiting import WITHIN_S, until
 
+ROOT = Path(__file__).parents[3]
 TOPIC = "orders"
 PARTITIONS = 4
 PROTOCOLS = ("classic", "consumer")
@@ -67,12 +78,16 @@ def share_out(consumers: Sequence[Consumer]) -> None:
     until(is_done, WITHIN_S, "every consumer has its share")
 
 
-def told(explain: Explain, group: str, pattern: str) -> str:
-    """Wait until a line of the explanation fits; stories are told a moment later."""
+def told(explain: Explain, group: str, pattern: str) -> list[str]:
+    """Wait until a line of the explanation fits, and return it and those that follow.
 
-    def line() -> str:
+    Stories are told a moment later.
+    """
+
+    def line() -> list[str]:
         lines = explain(group).splitlines()
-        return next((each for each in lines if re.search(pattern, each)), "")
+        fits = [n for n, each in enumerate(lines) if re.search(pattern, each)]
+        return lines[fits[0] :] if fits else []
 
     try:
         return until(line, WITHIN_S, f"a story like {pattern!r}")
@@ -98,6 +113,98 @@ def test_each_rebalance_has_a_sentence(cluster: Cluster, explain: Explain, proto
     assert story["who"]["software"].startswith("confluent-kafka")
     assert story["kept"] == 2
     assert {(each["before"], each["after"]) for each in story["moves"]} == {("web-2", "web-1")}
+
+
+@pytest.mark.parametrize(("kind", "units"), [(ShareMember, "partitions"), (StreamsMember, "tasks")])
+def test_groups_of_other_types(
+    cluster: Cluster, explain: Explain, kind: type[MovedMember], units: str
+) -> None:
+    group = f"told-{kind.__name__}"
+    members = [kind(cluster.bootstrap, group, member_id, TOPIC) for member_id in ("M-1", "M-2")]
+
+    def settle(moved: Sequence[MovedMember]) -> None:
+        def is_done() -> bool:
+            for each in moved:
+                each.beat()
+            return moved[0].is_settled()
+
+        until(is_done, 2 * WITHIN_S, "all have their target assignments")
+
+    settle(members[:1])
+    settle(members)
+    told(explain, group, rf"epoch .*: member \S+ \(127\.0\.0\.1\) joined.* {units} ")
+    members[1].leave()
+    settle(members[:1])
+    told(explain, group, rf"epoch .*: member \S+ \(127\.0\.0\.1\) left.* {units} moved")
+    if kind is StreamsMember:
+        document = json.loads(explain(group, "--json"))
+        story = next(each for each in document["rebalances"] if " left" in each["sentence"])
+        units_moved = {each["unit"] for each in story["moves"]}
+        assert all(re.fullmatch(r"[01]_[0-3]", unit) for unit in units_moved)
+
+
+def test_a_storm_names_who_flaps_and_what_to_change(cluster: Cluster, explain: Explain) -> None:
+    group = "storm"
+    with closing(consumer(cluster, group, "web-1", "classic")) as calm:
+        share_out([calm])
+        for _ in range(3):
+            flapper = consumer(cluster, group, "web-9", "classic")
+            share_out([calm, flapper])
+            flapper.close()
+            share_out([calm])
+        lines = told(explain, group, "^storm: 7")
+    assert re.fullmatch(r"storm: 7 rebalances in [\d.]+ s: 4 x joined .*, 3 x left .*", lines[0])
+    assert lines[1] == 'flapper: "web-9 at 127.0.0.1" caused 6 of 7'
+    assert "group.instance.id" in lines[2]
+
+
+def test_what_is_new_is_shown_as_it_happens(
+    cluster: Cluster, tmp_path: Path, explain: Explain
+) -> None:
+    group, shown = "followed", tmp_path / "shown"
+    words = ["explain", group, "--follow", "--json", "--bootstrap-server", cluster.bootstrap]
+    with shown.open("wb") as out:
+        follower = subprocess.Popen(
+            [sys.executable, "-m", "rollcall", *words], stdout=out, cwd=ROOT
+        )
+    try:
+        until(lambda: shown.read_text().count("\n") == 1, WITHIN_S, "the history is shown")
+        with closing(consumer(cluster, group, "web-1", "consumer")) as first:
+            share_out([first])
+            until(lambda: '"stable"' in shown.read_text(), WITHIN_S, "the end is shown")
+    finally:
+        follower.send_signal(signal.SIGINT)
+        code = follower.wait(WITHIN_S)
+    assert code in (-signal.SIGINT, 130)
+    document, *stories = [json.loads(line) for line in shown.read_text().splitlines()]
+    assert document["rebalances"] == []
+    assert {each["before"] for each in stories} >= {1}
+
+
+def test_more_of_each_rebalance(cluster: Cluster, explain: Explain) -> None:
+    group = "verbose"
+    with closing(consumer(cluster, group, "web 1", "classic")) as first:
+        share_out([first])
+        told(explain, group, r'member "web 1" \(127\.0\.0\.1\) joined')
+        shown = explain(group, "--verbose", "--last", "1")
+    assert re.search(r"1 members; assignor \S+; node \d; ended stable; 0 partitions kept", shown)
+    assert re.search(rf'{TOPIC}-3: nobody → "web 1"', shown)
+    assert re.search(r'by member "web 1" .*, client "web 1", "confluent-kafka', shown)
+
+
+@pytest.mark.parametrize("last", ["0", "-1", "1001"])
+def test_how_many_to_show(cluster: Cluster, last: str) -> None:
+    words = ["explain", "any", "--last", last, "--bootstrap-server", cluster.bootstrap]
+    assert cli.main(words) == 2
+
+
+def test_no_tool_that_lists_configs_meets_the_history(cluster: Cluster) -> None:
+    with AdminClient(parse_bootstrap(cluster.bootstrap)) as client:
+        resource = m.DescribeConfigsResource(
+            resource_type=GROUP, resource_name="any", configuration_keys=None
+        )
+        (found,) = client.ask(m.DescribeConfigsRequest(resources=(resource,))).results
+    assert STORIES not in {each.name for each in found.configs}
 
 
 def test_a_group_that_nobody_knows(cluster: Cluster, capsys: pytest.CaptureFixture[str]) -> None:

@@ -45,7 +45,8 @@ def test_a_member_that_comes_back_under_another_id_is_the_same() -> None:
     storm = find_storm(stories, NOW)
     assert storm is not None
     assert storm.flapper_count == STORM_MIN
-    assert storm.window_ms == RATE_MS_MIN
+    assert storm.window_ms == STORM_MIN * 1_000
+    assert storm.rates[0].per_hour == STORM_MIN * 3_600_000 / RATE_MS_MIN
 
 
 def test_many_members_that_do_the_same_are_no_flapper() -> None:
