@@ -12,7 +12,7 @@ from actors.cli.client import AdminClient, ClientError, parse_bootstrap, shown
 from actors.errors import BadInputError, CommandError
 from bench.load.driver import now_ms
 from bench.scenarios.faults import CutCoordinator, FreezeCoordinator, KillCoordinator
-from bench.scenarios.members import Names
+from bench.scenarios.members import ClusterNames
 from bench.scenarios.scenario import Protocol
 from bench.servers import cleanup
 from protocol.client.versions import agreed
@@ -60,7 +60,7 @@ class GuestStage:
         self.how = ",".join(map(shown, bootstrap))
         self.bootstrap = bootstrap
         self.versions = versions
-        self.names = Names(prefix)
+        self.names = ClusterNames(prefix)
 
     def inflict(self, fault: Any, node: int) -> Undo | None:
         """Inflict nothing."""

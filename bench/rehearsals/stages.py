@@ -11,7 +11,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from bench.scenarios.faults import CutCoordinator, FreezeCoordinator, KillCoordinator
-from bench.scenarios.members import Names
+from bench.scenarios.members import ClusterNames
 from bench.scenarios.simulated import RESTART_MS, nodes_of
 from protocol.client.versions import newest
 
@@ -35,7 +35,7 @@ class Stage(Protocol):
     bootstrap: tuple[Address, ...]
     versions: Mapping[int, int]
     """The version in which requests of each API are sent."""
-    names: Names
+    names: ClusterNames
     leaves: bool
     """Whether the members leave for good in the end: the cluster stays."""
     cannot: Mapping[type, str]
@@ -69,7 +69,7 @@ class OwnStage:
         self._live = live
         self.bootstrap: tuple[Address, ...] = live.bootstrap
         self.versions: Mapping[int, int] = newest()
-        self.names = Names()
+        self.names = ClusterNames()
 
     def inflict(self, fault: Any, node: int) -> Undo | None:
         """Begin a fault."""
@@ -114,7 +114,7 @@ class KafkaStage:
         self._kafka = kafka
         self.bootstrap: tuple[Address, ...] = kafka.bootstrap
         self.versions: Mapping[int, int] = newest()
-        self.names = Names()
+        self.names = ClusterNames()
 
     def inflict(self, fault: Any, node: int) -> Undo | None:
         """Begin a fault."""

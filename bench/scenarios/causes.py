@@ -48,7 +48,7 @@ class RecordedLife(Protocol):
         """When it changed its subscription."""
 
 
-class Cause(StrEnum):
+class RebalanceCause(StrEnum):
     """Why a group rebalanced."""
 
     JOINED = "joined"
@@ -59,7 +59,7 @@ class Cause(StrEnum):
     OTHER = "other"
 
 
-FALLBACKS: Final = (Cause.EXPIRED, Cause.RETURNED)
+FALLBACKS: Final = (RebalanceCause.EXPIRED, RebalanceCause.RETURNED)
 """What explains a generation, in this order, if no member joined, left or subscribed.
 
 The session of a silent member ends some time later; a static member that returns seldom causes a
@@ -72,7 +72,7 @@ class _Change:
     """A change of the membership; ``generation`` is the first that can have seen it."""
 
     time_ms: int
-    cause: Cause
+    cause: RebalanceCause
     generation: int = 0
 
 
@@ -81,7 +81,7 @@ def rebalance_causes(lives: Sequence[RecordedLife], since_ms: int) -> dict[str, 
     told, assigned = _first(lives, TOLD), _first(lives, {MemberHistoryKind.ASSIGNED})
     before = max((each for each, at_ms in assigned.items() if at_ms < since_ms), default=-1)
     changes = sorted(_changes(lives), key=lambda change: change.time_ms)
-    found: Counter[Cause] = Counter()
+    found: Counter[RebalanceCause] = Counter()
     for generation in sorted(assigned):
         seen = [
             change
@@ -93,18 +93,18 @@ def rebalance_causes(lives: Sequence[RecordedLife], since_ms: int) -> dict[str, 
             found[cause] += 1
         used = _explained(seen, cause)
         changes = [change for change in changes if change not in used]
-    return {cause.value: found[cause] for cause in Cause if found[cause]}
+    return {cause.value: found[cause] for cause in RebalanceCause if found[cause]}
 
 
-def _cause(seen: Iterable[_Change]) -> Cause:
+def _cause(seen: Iterable[_Change]) -> RebalanceCause:
     causes = [change.cause for change in seen]
     sure = [cause for cause in causes if cause not in FALLBACKS]
     if sure:
         return sure[0]
-    return next((cause for cause in FALLBACKS if cause in causes), Cause.OTHER)
+    return next((cause for cause in FALLBACKS if cause in causes), RebalanceCause.OTHER)
 
 
-def _explained(seen: Sequence[_Change], cause: Cause) -> list[_Change]:
+def _explained(seen: Sequence[_Change], cause: RebalanceCause) -> list[_Change]:
     """Return the changes that a generation with this cause has dealt with."""
     if cause in FALLBACKS:
         return [next(change for change in seen if change.cause is cause)]
@@ -133,7 +133,7 @@ def _changes(lives: Iterable[RecordedLife]) -> Iterator[_Change]:
             yield from _end(each, same[number + 1] if number + 1 < len(same) else None)
             yield from _expulsions(each)
             for time_ms in each.subscribed_ms:
-                yield _Change(time_ms, Cause.SUBSCRIBED)
+                yield _Change(time_ms, RebalanceCause.SUBSCRIBED)
 
 
 def _begin(each: RecordedLife, before: RecordedLife | None) -> Iterator[_Change]:
@@ -141,9 +141,9 @@ def _begin(each: RecordedLife, before: RecordedLife | None) -> Iterator[_Change]
     if first is None:
         return
     if before is None or not each.timeline.is_static:
-        yield _Change(each.started_ms, Cause.JOINED, first)
+        yield _Change(each.started_ms, RebalanceCause.JOINED, first)
     elif first != _last_told(before):
-        yield _Change(each.started_ms, Cause.RETURNED, first)
+        yield _Change(each.started_ms, RebalanceCause.RETURNED, first)
 
 
 def _end(each: RecordedLife, after: RecordedLife | None) -> Iterator[_Change]:
@@ -152,10 +152,10 @@ def _end(each: RecordedLife, after: RecordedLife | None) -> Iterator[_Change]:
         return
     if each.timeline.is_static:
         if after is None or _first_told(after) != _last_told(each):
-            yield _Change(each.ended_ms, Cause.EXPIRED)
+            yield _Change(each.ended_ms, RebalanceCause.EXPIRED)
         return
     left = any(event.kind is MemberHistoryKind.LEFT for event in each.timeline.events)
-    yield _Change(each.ended_ms, Cause.LEFT if left else Cause.EXPIRED)
+    yield _Change(each.ended_ms, RebalanceCause.LEFT if left else RebalanceCause.EXPIRED)
 
 
 def _expulsions(each: RecordedLife) -> Iterator[_Change]:
@@ -163,10 +163,10 @@ def _expulsions(each: RecordedLife) -> Iterator[_Change]:
     heard_ms = each.started_ms
     for number, event in enumerate(each.timeline.events):
         if event.kind is MemberHistoryKind.LOST and event.error in EXPELLED:
-            yield _Change(heard_ms, Cause.EXPIRED)
+            yield _Change(heard_ms, RebalanceCause.EXPIRED)
             again = [later for later in each.timeline.events[number:] if later.kind in TOLD]
             if again:
-                yield _Change(event.time_ms, Cause.JOINED, again[0].generation)
+                yield _Change(event.time_ms, RebalanceCause.JOINED, again[0].generation)
         elif event.kind in TOLD or event.kind is MemberHistoryKind.HEARTBEAT:
             heard_ms = event.time_ms
 

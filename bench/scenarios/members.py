@@ -86,7 +86,7 @@ def has_unowned(
     return any(not owned.issuperset(wanted[group]) for group, owned in held.items())
 
 
-class Names:
+class ClusterNames:
     """The names of a scenario's groups and topics in a cluster: they begin with ``prefix``."""
 
     def __init__(self, prefix: str = "") -> None:

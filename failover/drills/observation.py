@@ -29,9 +29,10 @@ SENTENCES_MAX: Final = 3
 class GroupSight:
     """A group as its coordinator described it; ``state`` is None if nobody did.
 
-    ``time_ms`` is when the answer came or was given up. ``epoch`` is None in classic groups. ``held`` has the partitions of each member by its lasting name: the
-    instance id of a static member, else its member id. ``is_exclusive``: the group gives a
-    partition to one member at a time.
+    ``time_ms`` is when the answer came or was given up. ``epoch`` is None in classic groups.
+    ``held`` has the partitions of each member by its lasting name: the instance id of a static
+    member, else its member id. ``is_exclusive``: the group gives a partition to one member at a
+    time.
     """
 
     group_id: str

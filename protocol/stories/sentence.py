@@ -74,7 +74,7 @@ def plain(text: str) -> str:
 
 
 def quoted(text: str) -> str:
-    """Return a text in quotes, from which it can not escape."""
+    """Return a text in quotes, that it cannot leave."""
     return '"' + plain(text.replace("\\", "\\\\").replace('"', '\\"')) + '"'
 
 

@@ -281,6 +281,8 @@ def test_a_type_that_does_not_exist_is_bad_input(capsys):
         main(["kill-leader", "--types", "classic,square"])
     assert ended.value.code == 2
     assert "'square' is none of classic, consumer, share, streams" in capsys.readouterr().err
+
+
 def test_a_report_that_cannot_be_written_is_refused_before_the_drill(capsys):
     with pytest.raises(SystemExit) as ended:
         main(["kill-leader", "--report", "verdict.pdf"])

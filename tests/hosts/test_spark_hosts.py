@@ -24,7 +24,8 @@ VERDICT = TMP / "verdict.json"
 def begin_load(spark: SparkOnHosts, cluster: HostCluster, *words: str) -> Running:
     """Submit the load: 32 members in two tasks, which write their verdict."""
     given = ("--bootstrap", cluster.bootstrap, "--members", "32", "--consumer-share", "0.5")
-    return spark.submit(Path(submit.__file__), *given, "--json", str(VERDICT), *words)
+    written = ("--tasks", "2", "--json", str(VERDICT))
+    return spark.submit(Path(submit.__file__), *given, *written, *words)
 
 
 def verdict_of(spark: SparkOnHosts, running: Running, code: int) -> dict[str, int]:

@@ -160,6 +160,22 @@ RUNS: Final[Mapping[str, Run]] = {
     "ray start --head --port --node-ip-address": Run(_HOSTS, _START),
     "ray start --address": Run(_HOSTS, _START),
     "ray start --address --node-ip-address": Run(_HOSTS, _START),
+    "rollcall drill --hosts --spark-hosts --members": Run(
+        "tests/hosts/test_spark_hosts.py::test_members_on_spark_hosts_ride_through_the_loss_of_a_host",
+        words=("--spark-hosts",),
+    ),
+    "--tasks": Run(
+        "tests/hosts/test_spark_hosts.py::test_spark_submit_runs_the_load_on_two_workers_and_counts_the_members_of_a_lost_one",
+        ("tests/hosts/test_spark_hosts.py::begin_load",),
+        words=("--tasks",),
+    ),
+    "rollcall log --data-dir --node": Run(
+        "tests/actors/cli/test_log_dump.py::test_state_and_log_are_decoded",
+        ("tests/actors/cli/test_log_dump.py::dump",),
+        words=("log", "dump", "--data-dir", "--node"),
+    ),
+    "--offset": Run("tests/actors/cli/test_log_dump.py::test_what_is_shown_can_be_limited"),
+    "--max-records": Run("tests/actors/cli/test_log_dump.py::test_what_is_shown_can_be_limited"),
     "rollcall up": Run(_KAFKA, _LIVE_CLUSTER),
     "rollcall up --set": Run(_HOSTS, _UP),
     "rollcall up --data-dir": Run(_KAFKA, _LIVE_CLUSTER),

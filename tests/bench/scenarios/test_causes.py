@@ -2,7 +2,7 @@
 
 import pytest
 
-from bench.scenarios.causes import Cause, rebalance_causes
+from bench.scenarios.causes import RebalanceCause, rebalance_causes
 from bench.scenarios.plan import Life
 from bench.scenarios.record import LifeRecord
 from failover.drills.verdict import MemberTimeline
@@ -138,7 +138,7 @@ def test_each_rebalance_has_the_cause_that_began_it(case):
 
 
 def test_every_cause_is_found_in_some_case():
-    assert {cause for _, causes in CASES.values() for cause in causes} == set(Cause)
+    assert {cause for _, causes in CASES.values() for cause in causes} == set(RebalanceCause)
 
 
 def test_what_was_before_the_first_change_is_not_counted():

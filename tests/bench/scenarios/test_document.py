@@ -11,7 +11,7 @@ from msgspec.structs import fields
 
 from bench.rehearse import _parser
 from bench.scenarios.behaviours import Behaviour
-from bench.scenarios.causes import Cause
+from bench.scenarios.causes import RebalanceCause
 from bench.scenarios.faults import Fault
 from bench.scenarios.files import parse, parse_variants
 from bench.scenarios.measures import MEASURES
@@ -103,14 +103,15 @@ def test_the_example_is_a_scenario() -> None:
 
 
 def test_the_causes_and_measures_are_explained() -> None:
-    assert [row[0] for row in section("### Causes")] == list(Cause)
+    assert [row[0] for row in section("### Causes")] == list(RebalanceCause)
     measures = PAGE.split("Measures are ", 1)[1].split(".", 1)[0]
     assert re.findall(r"`(\w+)`", measures) == list(MEASURES)
 
 
 def test_the_options_are_explained() -> None:
     told = {row[0].strip("`").split()[0] for row in section("## In continuous integration")}
-    told |= {"--simulate", "--bootstrap", "--kafka", "--list", "--help"}
+    told |= {"--simulate", "--bootstrap", "--kafka", "--list", "--help", "--from-group"}
+    assert "--from-group" in PAGE
     assert told == {each for each in _parser()._option_string_actions if each.startswith("--")}
 
 

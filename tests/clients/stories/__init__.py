@@ -1,0 +1,1 @@
+"""What rollcall explain says of real clients."""
