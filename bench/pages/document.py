@@ -1,6 +1,6 @@
 """The document behind a page: what several runs cost, and how it came about.
 
-Times are milliseconds since the run began. ClusterNames are as clients chose them: who shows one escapes
+Times are milliseconds since the run began. Names are as clients chose them: who shows one escapes
 it. Everything is bounded; ``notes`` say what was left out or summarised.
 """
 
