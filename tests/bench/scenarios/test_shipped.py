@@ -49,6 +49,7 @@ SHOWS: Final[Mapping[str, Callable[[Costs], bool]]] = {
     ),
     "steady": lambda of: not any(each.moved or each.unavailable_member_ms for each in of.values()),
     "streams-scale-out": lambda of: of["streams"].members == 12,
+    "which-deploy": lambda of: of["orders"].rebalances > 0,
     "zombie": lambda of: of["classic"].failed == 1 and of["modern"].moved == 0,
 }
 
