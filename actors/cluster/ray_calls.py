@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import ray
 from ray._private import worker
+from ray._raylet import AuthenticationTokenLoader  # type: ignore[attr-defined]  # compiled
 from ray.exceptions import GetTimeoutError, RayActorError, RayError, RayTaskError
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
@@ -47,6 +48,7 @@ def connect(address: str) -> None:
     From now on Ray prints nothing: it would tell of lost nodes on our standard output.
     """
     worker.print_to_stdstream = _say_nothing
+    AuthenticationTokenLoader.instance().reset_cache()  # an earlier cluster had another token
     ray.init(
         address=address,
         namespace=NAMESPACE,

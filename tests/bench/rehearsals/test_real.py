@@ -91,6 +91,18 @@ behaviours = [{ do = "duplicate", at = "5s", for = "4s" }]
 """
 
 
+VARIANTS = """
+about = "nothing happens"
+duration = "3s"
+topics.t.partitions = 3
+configs = { "group.initial.rebalance.delay.ms" = "0" }
+[[groups]]
+name = "a"
+topics = ["t"]
+[[variants]]
+name = "two"
+groups.a.replicas = 2
+"""
 FAULTS = """
 about = "every fault, one after the other"
 duration = "25s"
@@ -192,3 +204,14 @@ def test_an_interrupted_rehearsal_leaves_nothing_behind(node, tmp_path):
         assert admin.list_groups(client, (), ()) == []
     assert said == b"rollcall: The rehearsal was stopped by SIGINT.\n"
     assert running.returncode == 128 + signal.SIGINT
+
+
+def test_every_variant_has_a_cluster_of_its_own(tmp_path):
+    path, out = tmp_path / "variants.toml", tmp_path / "verdict.json"
+    path.write_text(VARIANTS)
+    rehearse = [sys.executable, "-m", "rollcall", "rehearse", str(path), "--json", str(out)]
+    done = subprocess.run(rehearse, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    runs = json.loads(out.read_text())["runs"]
+    assert [(each["run"], each["variant"]) for each in runs] == [("real", "base"), ("real", "two")]
+    assert [each["groups"]["a"]["members"] for each in runs] == [3, 2]
