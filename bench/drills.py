@@ -112,11 +112,14 @@ def _planned(asked: argparse.Namespace, log: RehearsalLog) -> tuple[Drill, Calla
     group_ids = tuple(dict.fromkeys(asked.group))
     if group_ids:
         _check_observed(drill, asked)
-    is_guest = bool(group_ids) or asked.running or asked.data_dir is not None
-    if is_guest and not asked.yes and not _is_agreed(drill):
-        raise BadInputError(f"Drill {asked.name} was not started: the running cluster is unharmed.")
-    play = partial(run, drill, asked.data_dir, running_one=is_guest, group_ids=group_ids, log=log)
-    return drill, play
+    running = None
+    if group_ids or asked.running or asked.data_dir is not None:
+        running = find_cluster(asked.data_dir)
+        if not asked.yes and not _is_agreed(drill):
+            raise BadInputError(
+                f"Drill {asked.name} was not started: the running cluster is unharmed."
+            )
+    return drill, partial(run, drill, running, group_ids, log)
 
 
 def _check_observed(drill: Drill, asked: argparse.Namespace) -> None:
@@ -141,22 +144,15 @@ def _is_agreed(drill: Drill) -> bool:
 
 
 def run(
-    drill: Drill,
-    data_dir: Path | None = None,
-    *,
-    running_one: bool = False,
-    group_ids: tuple[str, ...] = (),
-    log: RehearsalLog | None = None,
+    drill: Drill, running: RegisteredCluster | None, group_ids: Sequence[str], log: RehearsalLog
 ) -> Verdict:
-    """Run a drill on its own cluster, on that of ``data_dir``, or on the one that runs here.
+    """Run a drill on a running cluster, or on its own (None).
 
     With ``group_ids`` it has no members of its own: those groups are watched.
     """
     with ExitStack() as stack:
-        is_guest = running_one or data_dir is not None
-        if is_guest:
-            found = find_cluster(data_dir)
-        else:
+        found = running
+        if found is None:
             _say("starting a cluster for the drill ...")
             found = stack.enter_context(_own_cluster(drill))
         found.prepare_to_connect()
@@ -166,7 +162,7 @@ def run(
         stack.enter_context(actors.connected(found.address))
         live = LiveCluster(found)
         played = DrillRun(drill, live, group_ids, log)
-        if is_guest and not group_ids:
+        if running is not None and not group_ids:
             stack.callback(played.clean_up)
         stack.enter_context(live.left_whole())
         gc_tuning.freeze_heap()  # this process is the load: it must not block itself
