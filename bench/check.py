@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from bench.interruption import Interrupted, interruptible
+from bench.pages.files import write_aside
 from bench.report.progress import note
 from bench.servers.java import need_spark
 from bench.servers.server import StartError
@@ -108,14 +109,11 @@ def _settings(asked: argparse.Namespace) -> Mapping[str, str]:
 
 
 def _write(path: Path, verdicts: Sequence[HistoryVerdict]) -> None:
-    """Write a file aside, then give it its name: nobody finds half of it."""
     document = {
         "clean": bool(verdicts) and all(verdict.is_clean for verdict in verdicts),
         "runs": [verdict.document() for verdict in verdicts],
     }
-    aside = path.with_name(f"{path.name}.partial")
-    aside.write_text(json.dumps(document, indent=2) + "\n")
-    aside.replace(path)
+    write_aside(path, json.dumps(document, indent=2) + "\n")
 
 
 def memory(text: str) -> str:

@@ -35,9 +35,11 @@ class DrillRun:
     ) -> None:
         self.drill = drill
         self.live = live
-        self._rehearsal = Rehearsal(drill, live, log)
-        if group_ids:
-            self._rehearsal = ObservedRehearsal(drill, live, group_ids, log)
+        self._rehearsal: Rehearsal = (
+            ObservedRehearsal(drill, live, group_ids, log)
+            if group_ids
+            else Rehearsal(drill, live, log)
+        )
 
     def play(self) -> Verdict:
         """Let the members join, carry out every step, and judge."""

@@ -114,6 +114,11 @@ class ListenerAddress:
     advertised_port: int | None
 
 
+def host_and_port(host: str, port: int) -> str:
+    """Return ``HOST:PORT``; an IPv6 address is in brackets."""
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+
+
 def parse_listener(config: str, text: str) -> ConfiguredListener:
     """Parse ``NAME://HOST:PORT``; the host may be empty, and an IPv6 address is in brackets."""
     name, has_name, address = text.strip().partition("://")

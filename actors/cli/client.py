@@ -12,6 +12,7 @@ from actors.client.blocking import BlockingConnection
 from actors.errors import FailureError
 from actors.waiting import poll
 from protocol.client.connection import NotServedError as BrokerApiNotServedError
+from protocol.listeners import host_and_port
 from protocol.wire.apis import API
 from protocol.wire.errors import ErrorCode
 from protocol.wire.frames import BadFrame, FrameError
@@ -209,8 +210,7 @@ def parse_bootstrap(text: str) -> list[Address]:
 
 def shown(address: Address) -> str:
     """Return an address as ``host:port``; an IPv6 address is in brackets."""
-    host, port = address
-    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+    return host_and_port(*address)
 
 
 def named(code: int) -> str:

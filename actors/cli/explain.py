@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Final
 from actors.cli import admin
 from actors.cli.client import ApiNotServedError, ClientError
 from actors.cli.session import FAILED, add_connection_flags, complain, connected, note
+from actors.clock import wall_ms
 from actors.errors import BadInputError
 from failover.apis.stories import STORIES
 from failover.catalogue.cluster_view import GROUP
@@ -180,7 +181,7 @@ def _print(answered: Answered, shown: Sequence[RebalanceStory], args: Namespace)
     print(f"group {named(args.group)}: {_begin(answered, len(shown))}")
     for story in shown:
         print("\n".join(_lines(story, args)))
-    storm = find_storm(answered.stories, _now())
+    storm = find_storm(answered.stories, wall_ms())
     if storm is not None:
         print("\n".join(storm_lines(storm)))
     if answered.silent:
@@ -259,7 +260,7 @@ def _nobody(each: Unserved) -> str:
 
 
 def _print_json(answered: Answered, shown: Sequence[RebalanceStory], args: Namespace) -> None:
-    storm = find_storm(answered.stories, _now())
+    storm = find_storm(answered.stories, wall_ms())
     document = {
         "group": args.group,
         "since_ms": answered.since_ms,
@@ -295,10 +296,6 @@ def _follow(client: AdminClient, answered: Answered, args: Namespace) -> None:
                 print(json.dumps(_as_json(story)), flush=True)
             else:
                 print("\n".join(_lines(story, args)), flush=True)
-
-
-def _now() -> int:
-    return time.time_ns() // 1_000_000
 
 
 def _time(ms: int) -> str:

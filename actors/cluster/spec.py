@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from failover.catalogue.cluster_view import Node
 from failover.catalogue.levels import SUPPORTED
+from protocol.listeners import host_and_port
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -27,8 +28,7 @@ class Address:
     port: int
 
     def __str__(self) -> str:
-        host = f"[{self.host}]" if ":" in self.host else self.host
-        return f"{host}:{self.port}"
+        return host_and_port(self.host, self.port)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -27,6 +27,7 @@ from actors.peers.handshake import (
 )
 from actors.peers.tls import SECURITY_PROTOCOL, uses_tls
 from actors.peers.versions import PEER_VERSIONS
+from protocol.listeners import host_and_port
 from storage.peer_frames import MessageError
 from storage.peer_packing import BODY_BYTES_MAX, FRAME_BYTES_MAX, FrameReader, framed
 
@@ -110,8 +111,7 @@ class Link(asyncio.Protocol):
         self._transport.set_write_buffer_limits(high=2 * (BODY_BYTES_MAX + 2 * BUFFER_BYTES_MAX))
         name = transport.get_extra_info("peername")
         if name:
-            host = f"[{name[0]}]" if ":" in name[0] else name[0]
-            self.address = f"{host}:{name[1]}"
+            self.address = host_and_port(*name[:2])
         _set_options(transport.get_extra_info("socket"))
         loop = asyncio.get_running_loop()
         self._handshake_timer = loop.call_later(HANDSHAKE_S, self._handshake_timed_out)

@@ -7,7 +7,7 @@ when every member has its new target assignment or when the next target replaces
 
 from __future__ import annotations
 
-from collections import OrderedDict, deque
+from collections import OrderedDict
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, TypeAlias
 
@@ -23,6 +23,7 @@ from protocol.groups.facts import (
     TopicsCause,
     TopicsChanged,
 )
+from protocol.stories.recent_events import RecentEvents
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -87,7 +88,7 @@ class RebalanceTraces:
     """Builds traces from facts in order; keeps facts that a later one completes."""
 
     def __init__(self) -> None:
-        self._recent = RecentEvents()
+        self._recent = RecentEvents[GroupEvent](EVENTS_PER_TRACE_MAX, EVENTS_KEPT_MAX)
         self._reconciling: OrderedDict[str, TargetAssigned] = OrderedDict()
 
     def tell(self, fact: Fact, moved: PartitionMovement | None) -> Iterator[Trace]:
@@ -135,38 +136,6 @@ class RebalanceTraces:
             ChildSpan("reconcile", fact.ended_ms, ended_ms),
         )
         yield Trace(group_id, attributes, spans, _span_events(events))
-
-
-class RecentEvents:
-    """Recent events of groups, which become events of the rebalance that ends next."""
-
-    def __init__(self) -> None:
-        self._by_group: OrderedDict[str, deque[GroupEvent]] = OrderedDict()
-        self._count = 0
-
-    def add(self, event: GroupEvent) -> None:
-        """Add an event; the oldest one of its group makes room."""
-        events = self._by_group.setdefault(event.group_id, deque(maxlen=EVENTS_PER_TRACE_MAX))
-        self._by_group.move_to_end(event.group_id)
-        self._count += len(events) < EVENTS_PER_TRACE_MAX
-        events.append(event)
-        while self._count > EVENTS_KEPT_MAX:
-            self.forget(next(iter(self._by_group)))
-
-    def take(
-        self, group_id: str, started_ms: int, ended_ms: int, kept_from_ms: int
-    ) -> list[GroupEvent]:
-        """Return a rebalance's events; those from ``kept_from_ms`` on stay for the next one."""
-        events = self._by_group.get(group_id, deque())
-        self.forget(group_id)
-        for event in events:
-            if event.time_ms >= kept_from_ms:
-                self.add(event)
-        return [event for event in events if started_ms <= event.time_ms <= ended_ms]
-
-    def forget(self, group_id: str) -> None:
-        """Drop the events of one group."""
-        self._count -= len(self._by_group.pop(group_id, ()))
 
 
 def _outcome(fact: GroupReconciled) -> str:

@@ -90,7 +90,7 @@ class LocalCluster:
         Raises FailureError, or :class:`protocol.config.ConfigError` if an override is wrong.
         """
         await self.worker.warm_up()
-        self.nodes = [LocalCoordinator(self, node_id) for node_id in range(NODES)]
+        self.nodes += [LocalCoordinator(self, node_id) for node_id in range(NODES)]
         for node in self.nodes:
             node.start()
         for node in self.nodes:
@@ -214,7 +214,7 @@ class LocalCoordinator(Coordinator):
     """A coordinator of such a cluster: it can be killed, has faults, and ends sessions early."""
 
     def __init__(self, cluster: LocalCluster, node_id: int) -> None:
-        control_plane = _Neighbours(cluster, node_id)
+        control_plane = Neighbours(cluster.nodes, cluster.secret)
         super().__init__(
             cluster.spec, node_id, control_plane, cluster.observer, workers=cluster.worker
         )
@@ -292,33 +292,40 @@ class LocalWorker:
         await self.ask(worker, method, *arguments, wait_s=None)
 
 
-class _Neighbours:
-    """The other coordinators of the same event loop, as a coordinator's control plane."""
+class Neighbours:
+    """The ``nodes`` of the same event loop, as a coordinator's control plane.
 
-    def __init__(self, cluster: LocalCluster, node_id: int) -> None:
-        self._cluster = cluster
-        self._node_id = node_id
-        self.secret = cluster.secret
+    The list may be filled later, and its nodes may be replaced.
+    """
+
+    def __init__(self, nodes: Sequence[Coordinator], secret: bytes) -> None:
+        self._nodes = nodes
+        self.secret = secret
 
     async def forward(self, node_id: int, request: Request) -> Entity | None:
-        return await self._cluster.nodes[node_id].forwarded_here(request)
+        """Let another node answer a request."""
+        return await self._nodes[node_id].forwarded_here(request)
 
     async def node_changed(self, leader: int, node: Node) -> bool:
-        return self._cluster.nodes[leader].node_changed(node)
+        """Tell the catalogue's leader of a node."""
+        return self._nodes[leader].node_changed(node)
 
     async def directories(self) -> tuple[str, ...]:
-        nodes: Sequence[LocalCoordinator] = self._cluster.nodes
-        for node in nodes:
+        """Return the ids of all nodes' directories, once they are open."""
+        for node in self._nodes:
             await node.opened.wait()
-        return tuple(node.directory_id for node in nodes)
+        return tuple(node.directory_id for node in self._nodes)
 
     async def peer_address(self, node_id: int) -> tuple[str, int] | None:
-        return self._cluster.nodes[node_id].peer_address()
+        """Return where a node listens to the others."""
+        return self._nodes[node_id].peer_address()
 
     async def announce_peer_address(self, node_id: int, host: str, port: int) -> None:
-        for node in self._cluster.nodes:
+        """Tell all nodes where one listens."""
+        for node in self._nodes:
             node.peer_moved(node_id, host, port)
 
     async def announce(self, node_id: int, pid: int) -> bool:
+        """Tell nobody of a node's process."""
         del node_id, pid  # there is no controller to tell
         return True

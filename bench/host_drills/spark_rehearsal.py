@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 from msgspec.structs import replace
 
+from actors.cli.client import shown
 from actors.waiting import poll
 from bench.hosts.host import TMP
 from bench.load import submit
@@ -86,8 +87,7 @@ class SparkRehearsal(Rehearsal):
         return judged(drill, found, self._replicated_ms)
 
     def _submitted(self, watcher: LoadWatcher) -> Running:
-        host, port = watcher.address
-        bootstrap = ",".join(f"{host}:{port}" for host, port in self.cluster.bootstrap)
+        bootstrap = ",".join(map(shown, self.cluster.bootstrap))
         return self._spark.submit(
             Path(submit.__file__),
             "--bootstrap", bootstrap,
@@ -95,7 +95,7 @@ class SparkRehearsal(Rehearsal):
             "--consumer-share", str(self.drill.workload.consumer_share),
             "--tasks", str(len(self._spark.workers)),
             "--prefix", self.prefix,
-            "--watched-by", f"{host}:{port}",
+            "--watched-by", shown(watcher.address),
             "--findings", str(FINDINGS),
         )  # fmt: skip
 

@@ -8,16 +8,14 @@ from __future__ import annotations
 
 import asyncio
 import random
-import threading
 from collections import defaultdict
 from concurrent.futures import Future
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Final, Self, TypeVar
-
-import uvloop
+from typing import TYPE_CHECKING, Final, Self
 
 from actors.waiting import poll_async
 from bench.client.loop_lag import LoopLag
+from bench.client.loop_thread import LoopThread
 from bench.load.driver import FAREWELL_SECONDS, CoordinatorLookups, MemberDriver, now_ms
 from bench.load.stability import share_of
 from failover.drills.verdict import MemberTimeline
@@ -29,7 +27,7 @@ from protocol.members.topology import subtopology
 from protocol.wire.streams_messages import StreamsTopology
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine, Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
     from uuid import UUID
 
     from bench.load.driver import LoadSpec
@@ -37,8 +35,6 @@ if TYPE_CHECKING:
     from protocol.members.classic import MemberConfig
     from protocol.members.client import State
     from protocol.members.kinds import AnyConfig, Member
-
-T = TypeVar("T")
 
 CLASSIC: Final = "classic"
 STARTS_PER_TURN = 50
@@ -66,8 +62,7 @@ class LiveLoad:
         self._types = types
         self._topics = TopicMetadata(partitions_of=load.partitions_of, names=topic_names)
         self._rng = random.Random(load.seed)
-        self._loop = uvloop.new_event_loop()
-        self._thread = threading.Thread(target=self._loop.run_forever, name="load", daemon=True)
+        self._thread = LoopThread("load")
         self._lookups: CoordinatorLookups | None = None
         self._lag: LoopLag | None = None
         self._drivers: list[MemberDriver] = []
@@ -78,27 +73,23 @@ class LiveLoad:
     def __enter__(self) -> Self:
         self._thread.start()
         by_group = sorted(self._load.members, key=lambda config: config.group_id)
-        self._run(self._start(by_group, self._begins_over_ms))
+        self._thread.run(self._start(by_group, self._begins_over_ms))
         return self
 
     def __exit__(self, *_error: object) -> None:
         if self._beginning is not None:
             self._beginning.cancel()
-        self._run(self._stop())
-        self._loop.call_soon_threadsafe(self._loop.stop)
-        self._thread.join()
-        self._loop.close()
+        self._thread.run(self._stop())
+        self._thread.end()
 
     def begin(self, configs: Sequence[MemberConfig], over_ms: int) -> None:
         """Start more members, evenly within so long and group after group; returns at once."""
         by_group = sorted(configs, key=lambda config: config.group_id)
-        self._beginning = asyncio.run_coroutine_threadsafe(
-            self._start(by_group, over_ms), self._loop
-        )
+        self._beginning = self._thread.begin(self._start(by_group, over_ms))
 
     def join(self, configs: Sequence[MemberConfig]) -> None:
         """Start more members; returns when all have started, not when they have joined."""
-        self._run(self._start(configs))
+        self._thread.run(self._start(configs))
 
     def restart_static(self, share: float) -> int:
         """Kill this share of the static members and restart them; return how many.
@@ -118,7 +109,7 @@ class LiveLoad:
             self._drivers = [each for each in self._drivers if id(each) not in gone]
             return [self._configs[each.member.config.client_id] for each in chosen]
 
-        configs = self._ask(end)
+        configs = self._thread.ask(end)
         self.join(configs)
         return len(configs)
 
@@ -144,7 +135,7 @@ class LiveLoad:
                 members[driver.member.config.group_id].append(driver.member)
             return {group_id: share_of(each) for group_id, each in members.items()}
 
-        return self._ask(look)
+        return self._thread.ask(look)
 
     def committing(self) -> list[str]:
         """Return the groups whose members commit offsets: share groups have none."""
@@ -161,7 +152,7 @@ class LiveLoad:
                 found[driver.member.state] += 1
             return dict(found)
 
-        return self._ask(look)
+        return self._thread.ask(look)
 
     def stories(self) -> list[MemberTimeline]:
         """Return every member's history so far, ended lives first."""
@@ -171,32 +162,17 @@ class LiveLoad:
             ended = [story_of(driver.member, None) for driver in self._ended]
             return ended + [story_of(driver.member, seen_ms) for driver in self._drivers]
 
-        return self._ask(look)
+        return self._thread.ask(look)
 
     def stalled_ms(self, since_ms: int) -> int:
         """Return the longest stall of the load itself after a time (Unix)."""
-        return self._ask(lambda: self._lag.longest_ms(since_ms) if self._lag else 0)
-
-    def _ask(self, question: Callable[[], T]) -> T:
-        answer: Future[T] = Future()
-
-        def run() -> None:
-            try:
-                answer.set_result(question())
-            except BaseException as error:  # it belongs to the calling thread
-                answer.set_exception(error)
-
-        self._loop.call_soon_threadsafe(run)
-        return answer.result()
-
-    def _run(self, coroutine: Coroutine[Any, Any, None]) -> None:
-        asyncio.run_coroutine_threadsafe(coroutine, self._loop).result()
+        return self._thread.ask(lambda: self._lag.longest_ms(since_ms) if self._lag else 0)
 
     async def _start(self, configs: Sequence[MemberConfig], over_ms: int = 0) -> None:
         if self._lookups is None:
             self._lookups = CoordinatorLookups(self._load.bootstrap)
-            self._lag = LoopLag(self._loop)
-        began = self._loop.time()
+            self._lag = LoopLag(self._thread.loop)
+        began = self._thread.loop.time()
         for number, config in enumerate(configs, 1):
             self._configs[config.client_id] = config
             driver = MemberDriver(
@@ -206,7 +182,7 @@ class LiveLoad:
             driver.step()
             if number % STARTS_PER_TURN == 0:
                 due = began + over_ms / 1000 * number / len(configs)
-                await asyncio.sleep(max(0, due - self._loop.time()))
+                await asyncio.sleep(max(0, due - self._thread.loop.time()))
 
     def _member(self, config: MemberConfig) -> Member:
         rng = random.Random(self._rng.random())

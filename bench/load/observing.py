@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections import Counter, defaultdict
+from collections import Counter
 from typing import TYPE_CHECKING, Final, Self
 
 from actors.cli import admin
@@ -34,7 +34,7 @@ class GroupObserver:
     def __init__(self, bootstrap: Sequence[Address], group_ids: Sequence[str]) -> None:
         self._bootstrap = bootstrap
         self._group_ids = group_ids
-        self._sights: dict[str, list[GroupSight]] = defaultdict(list)
+        self._sights: dict[str, list[GroupSight]] = {each: [] for each in group_ids}
         self._lock = threading.Lock()
         self._ended = threading.Event()
         self._thread = threading.Thread(target=self._run, name="observer", daemon=True)
@@ -59,7 +59,7 @@ class GroupObserver:
     def unstable_groups(self) -> list[str]:
         """Return, for each group that is not Stable with members, a sentence that says so."""
         with self._lock:
-            last = {each: self._sights[each][-1:] for each in self._group_ids}
+            last = {group_id: seen[-1:] for group_id, seen in self._sights.items()}
         return [
             f"Group {group_id} is {(seen[0].state if seen else None) or 'not described'}"
             f" with {len(seen[0].held) if seen else 0} members."
@@ -71,8 +71,8 @@ class GroupObserver:
         """Count the members by the state of their group."""
         found: Counter[str] = Counter()
         with self._lock:
-            for seen in self._sights.values():
-                found[seen[-1].state or "unknown"] += len(seen[-1].held)
+            for last in (sight for seen in self._sights.values() for sight in seen[-1:]):
+                found[last.state or "unknown"] += len(last.held)
         return dict(found)
 
     def _run(self) -> None:

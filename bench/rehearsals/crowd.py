@@ -6,26 +6,23 @@ that this machine carries out late are counted.
 
 from __future__ import annotations
 
-import asyncio
 import random
-import threading
 import time
-from concurrent.futures import Future
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Final, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Self
 
-import uvloop
 from msgspec.structs import replace
 
 from actors.waiting import poll_async
 from bench.client.loop_lag import LoopLag
+from bench.client.loop_thread import LoopThread
 from bench.load.driver import FAREWELL_SECONDS, CoordinatorLookups, MemberDriver, now_ms
 from bench.scenarios.members import LifeTimes, life_record, settings_of
 from bench.scenarios.plan import CLOSED, Freeze, Leave, Life, Start, Subscribe, Thaw, Vanish
 from protocol.members.kinds import TopicMetadata, member_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine, Mapping
+    from collections.abc import Callable, Mapping
     from uuid import UUID
 
     from bench.rehearsals.stages import Stage
@@ -33,8 +30,6 @@ if TYPE_CHECKING:
     from bench.scenarios.record import LifeRecord
     from bench.scenarios.scenario import Scenario
     from protocol.wire.embedded import TopicPartition
-
-T = TypeVar("T")
 
 LATE_MS: Final = 100
 """A step that is carried out later than this after it was due is late."""
@@ -66,8 +61,7 @@ class PlannedCrowd:
             group.name: replace(group, topics=names.all(group.topics)) for group in scenario.groups
         }
         self._rng = random.Random(scenario.seed)
-        self._loop = uvloop.new_event_loop()
-        self._thread = threading.Thread(target=self._loop.run_forever, name="crowd", daemon=True)
+        self._thread = LoopThread("crowd")
         self._drivers: dict[Life, MemberDriver] = {}
         self._times: dict[Life, LifeTimes] = {}
         self._lookups: CoordinatorLookups | None = None
@@ -82,21 +76,19 @@ class PlannedCrowd:
         return self
 
     def __exit__(self, *_error: object) -> None:
-        self._run(self._end())
-        self._loop.call_soon_threadsafe(self._loop.stop)
-        self._thread.join()
-        self._loop.close()
+        self._thread.run(self._end())
+        self._thread.end()
 
     def begin(self, began_s: float) -> None:
         """Carry out the plan, which begins at this time of ``time.monotonic``."""
 
         def begin() -> None:
             self._lookups = CoordinatorLookups(self._stage.bootstrap, self._stage.versions)
-            self._lag = LoopLag(self._loop)
+            self._lag = LoopLag(self._thread.loop)
             self._began_s = began_s
             self._turn()
 
-        self._ask(begin)
+        self._thread.ask(begin)
 
     def check(self) -> None:
         """Raise what went wrong in the thread."""
@@ -113,7 +105,7 @@ class PlannedCrowd:
                 if self._is_here(life)
             ]
 
-        return self._ask(look)
+        return self._thread.ask(look)
 
     def records(self) -> list[LifeRecord]:
         """Return the record of every life so far."""
@@ -121,15 +113,15 @@ class PlannedCrowd:
         def look() -> list[LifeRecord]:
             return [self._record(life, now_ms()) for life in self._drivers]
 
-        return [self._names.recorded(each) for each in self._ask(look)]
+        return [self._names.recorded(each) for each in self._thread.ask(look)]
 
     def late(self) -> int:
         """Return how many steps were late."""
-        return self._ask(lambda: self._late)
+        return self._thread.ask(lambda: self._late)
 
     def stalled_ms(self) -> int:
         """Return the longest stall of this process."""
-        return self._ask(lambda: self._lag.longest_ms(0) if self._lag else 0)
+        return self._thread.ask(lambda: self._lag.longest_ms(0) if self._lag else 0)
 
     # --- the plan
 
@@ -142,7 +134,7 @@ class PlannedCrowd:
                 step = self._steps[self._next]
                 left_s = self._began_s + step.due_ms / 1000 - time.monotonic()
                 if left_s > 0:
-                    self._loop.call_later(left_s, self._turn)
+                    self._thread.loop.call_later(left_s, self._turn)
                     return
                 self._late += -left_s * 1000 > LATE_MS
                 self._next += 1
@@ -150,7 +142,7 @@ class PlannedCrowd:
         except Exception as error:
             self._failure = error
         else:
-            self._loop.call_soon(self._turn)
+            self._thread.loop.call_soon(self._turn)
 
     def start(self, life: Life, _action: Start) -> None:
         """Start a member."""
@@ -208,21 +200,6 @@ class PlannedCrowd:
             driver.end()
         if self._lookups is not None:
             self._lookups.close()
-
-    def _ask(self, question: Callable[[], T]) -> T:
-        answer: Future[T] = Future()
-
-        def run() -> None:
-            try:
-                answer.set_result(question())
-            except BaseException as error:  # it belongs to the calling thread
-                answer.set_exception(error)
-
-        self._loop.call_soon_threadsafe(run)
-        return answer.result()
-
-    def _run(self, coroutine: Coroutine[Any, Any, None]) -> None:
-        asyncio.run_coroutine_threadsafe(coroutine, self._loop).result()
 
 
 MEMBER_ACTIONS: Final[Mapping[type, Callable[[Any, Life, Any], None]]] = MappingProxyType(

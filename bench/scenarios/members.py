@@ -5,11 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final
 
-from bench.load.live import SETTINGS
+from bench.load.live import SETTINGS, story_of
 from bench.scenarios.record import LifeRecord
-from failover.drills.verdict import MemberTimeline
 from protocol.members.classic import MemberConfig
-from protocol.members.kinds import kind_of
 from protocol.members.share import ShareMemberConfig
 
 if TYPE_CHECKING:
@@ -57,20 +55,17 @@ class LifeTimes:
 
 def life_record(life: Life, member: Member, times: LifeTimes, seen_ms: int | None) -> LifeRecord:
     """Record a life; ``seen_ms`` is now, or None if its member is not there any more."""
-    config = member.config
+    timeline = story_of(member, seen_ms)
     return LifeRecord(
         life=life,
         started_ms=times.started_ms,
         ended_ms=times.ended_ms,
         subscribed_ms=tuple(times.subscribed_ms),
-        timeline=MemberTimeline(
+        timeline=replace(
+            timeline,
             group_id=life.group,
             name=life.name,
-            is_static=config.instance_id is not None,
-            is_exclusive=kind_of(config).is_exclusive,
-            events=tuple(member.history),
-            seen_ms=seen_ms,
-            holds=() if seen_ms is None else member.partitions,
+            holds=() if seen_ms is None else timeline.holds,
         ),
     )
 

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from actors.cli.discovery import PARENT_VARIABLE
+from bench.client.cluster_client import addresses_in
 from bench.servers.server import Server, StartError, serving_processes, stop
 
 if TYPE_CHECKING:
@@ -78,8 +79,7 @@ def parse_ready(text: str) -> tuple[tuple[str, int], ...]:
     ready = READY.search(text)
     if ready is None:
         raise StartError(f"The cluster did not say READY but: {text.strip() or 'nothing'}")
-    addresses = (address.rpartition(":") for address in ready["bootstrap"].split(","))
-    return tuple((host.strip("[]"), int(port)) for host, _, port in addresses)
+    return tuple(addresses_in(ready["bootstrap"]))
 
 
 def call(arguments: Sequence[str]) -> str:

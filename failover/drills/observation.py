@@ -6,13 +6,14 @@ What happens between two sights is not seen: two rebalances within one of them c
 
 from __future__ import annotations
 
-from collections import defaultdict
 from dataclasses import dataclass, field
 from itertools import pairwise
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
-from failover.drills.verdict import Verdict, VerdictRow
+from failover.drills.verdict import SENTENCES_MAX, Verdict, VerdictRow
+from protocol.members import promises
+from protocol.members.promises import Assigned
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -21,8 +22,6 @@ if TYPE_CHECKING:
     from protocol.wire.embedded import TopicPartition
 
 STABLE: Final = "Stable"
-SENTENCES_MAX: Final = 3
-"""A verdict has so many sentences of each check."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -103,17 +102,16 @@ def owned_twice(seen: Observation) -> list[str]:
     """Find partitions that a sight shows with two members."""
     found = []
     for group_id, sights in seen.sights.items():
-        twice = set()
-        for sight in sights:
-            owners: dict[TopicPartition, list[str]] = defaultdict(list)
-            for name, partitions in sight.held.items() if sight.is_exclusive else ():
-                for partition in partitions:
-                    owners[partition].append(name)
-            twice |= {
-                (_shown(partition), ", ".join(sorted(names)))
-                for partition, names in owners.items()
-                if len(names) > 1
-            }
+        assigned = (
+            Assigned(sight.time_ms, number, name, [*partitions])
+            for number, sight in enumerate(sights)
+            if sight.is_exclusive
+            for name, partitions in sight.held.items()
+        )
+        twice = {
+            (_shown(each.partition), ", ".join(each.owners))
+            for each in promises.owned_twice(assigned)
+        }
         found += [f"{partition} of {group_id} had {names}" for partition, names in sorted(twice)]
     return found
 
@@ -140,8 +138,7 @@ def epochs_backward(seen: Observation) -> list[str]:
         epochs = [sight.epoch for sight in sights if sight.epoch is not None]
         found += [
             f"{group_id} was in epoch {before} and then in {after}"
-            for before, after in pairwise(epochs)
-            if after < before
+            for before, after in promises.backward(epochs)
         ]
     return found
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 from protocol.groups.facts import MemberEventKind, RebalanceOutcome
 from protocol.stories import causes, members, movement, parts
 from protocol.stories.members import Names
-from protocol.stories.story import RebalanceStory, StoryOutcome, Wait, Waited, Who, cut
+from protocol.stories.story import RebalanceStory, StoryOutcome, Wait, Waited, cut
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -39,7 +39,7 @@ def draft(fact: RebalanceEnded, events: Sequence[MemberEvent]) -> RebalanceStory
     named = [*fact.members_before, *fact.members_after]
     by_name = {_lasting_name(each): members.of_classic(each) for each in named[:MEMBERS_NAMED_MAX]}
     names = Names(by_name if len(named) <= MEMBERS_NAMED_MAX else {})
-    who = _who(fact)
+    who = members.of_event(fact) if fact.member_id else None
     if who is not None:
         names.add(who)
     started_ms, ended_ms = fact.phases[0].started_ms, fact.phases[-1].ended_ms
@@ -81,19 +81,6 @@ def draft(fact: RebalanceEnded, events: Sequence[MemberEvent]) -> RebalanceStory
         events=told,
         more_events=more_events,
         failover_ms=parts.failover_ms(fact.elected_ms, started_ms),
-    )
-
-
-def _who(fact: RebalanceEnded) -> Who | None:
-    if not fact.member_id:
-        return None
-    return Who(
-        name=cut(fact.group_instance_id or fact.client_id or fact.member_id),
-        member_id=cut(fact.member_id),
-        instance_id=cut(fact.group_instance_id),
-        client_id=cut(fact.client_id),
-        host=cut(fact.client_host),
-        software=cut(fact.client_software),
     )
 
 

@@ -9,12 +9,12 @@ from protocol.stories.story import Who, cut
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from protocol.groups.facts import MemberEvent, NamedMember
+    from protocol.groups.facts import MemberEvent, NamedMember, RebalanceEnded
     from protocol.records import MemberMetadata
 
 
-def of_event(event: MemberEvent) -> Who:
-    """Return the member of an event."""
+def of_event(event: MemberEvent | RebalanceEnded) -> Who:
+    """Return the member of an event, or the one that caused a classic group's rebalance."""
     return Who(
         name=cut(event.group_instance_id or event.client_id or event.member_id),
         member_id=cut(event.member_id),

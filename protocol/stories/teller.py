@@ -7,7 +7,7 @@ first. So a coordinator that dies in between leaves the first half.
 
 from __future__ import annotations
 
-from collections import OrderedDict, deque
+from collections import OrderedDict
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
@@ -21,6 +21,7 @@ from protocol.groups.facts import (
 )
 from protocol.stories import classic_draft, members
 from protocol.stories.causes import Cause
+from protocol.stories.recent_events import RecentEvents
 from protocol.stories.story import GROUP_ID_MAX, RebalanceStory, StoryOutcome, cut
 from protocol.stories.target_draft import TargetDraft
 
@@ -43,8 +44,7 @@ class StoryTeller:
     def __init__(self, node_id: int) -> None:
         self._node_id = node_id
         self._number = 0
-        self._events: OrderedDict[str, deque[MemberEvent]] = OrderedDict()
-        self._count = 0
+        self._recent = RecentEvents[MemberEvent](EVENTS_PER_GROUP, EVENTS_MAX)
         self._drafts: OrderedDict[str, TargetDraft] = OrderedDict()
         self._converted: OrderedDict[str, None] = OrderedDict()
 
@@ -55,12 +55,12 @@ class StoryTeller:
             return
         match fact:
             case MemberEvent():
-                self._note(fact)
+                self._recent.add(fact)
                 if fact.changes_nothing:
                     yield self._numbered(_unchanged(fact))
             case RebalanceEnded():
                 started_ms, ended_ms = fact.phases[0].started_ms, fact.phases[-1].ended_ms
-                events = self._take(group_id, started_ms, ended_ms, ended_ms)
+                events = self._recent.take(group_id, started_ms, ended_ms, ended_ms)
                 yield self._numbered(classic_draft.draft(fact, events))
             case TargetAssigned():
                 yield from self._begin(fact)
@@ -72,7 +72,7 @@ class StoryTeller:
                 if len(self._converted) > DRAFTS_MAX:
                     self._converted.popitem(last=False)
             case GroupDeleted():
-                self._forget(group_id)
+                self._recent.forget(group_id)
                 self._drafts.pop(group_id, None)
                 self._converted.pop(group_id, None)
             case _:
@@ -81,7 +81,7 @@ class StoryTeller:
     def _begin(self, fact: TargetAssigned) -> Iterator[RebalanceStory]:
         group_id = fact.group_id
         before = self._drafts.pop(group_id, None)
-        events = self._take(group_id, 0, fact.ended_ms, fact.started_ms)
+        events = self._recent.take(group_id, 0, fact.ended_ms, fact.started_ms)
         if before is not None and before.epoch == fact.epoch_before:
             yield before.restarted(fact, events)
         is_converted = self._converted.pop(group_id, 0) is None
@@ -93,7 +93,7 @@ class StoryTeller:
             self._drafts.popitem(last=False)
         for each in own:  # of the end of this story, too
             if each.time_ms < fact.started_ms:
-                self._note(each)
+                self._recent.add(each)
         yield draft.story
         draft.story = replace(draft.story, revision=1)
 
@@ -102,42 +102,17 @@ class StoryTeller:
         if draft is None or draft.epoch != fact.epoch:
             return
         del self._drafts[fact.group_id]
-        yield draft.settled(fact, self._take(fact.group_id, 0, fact.time_ms, fact.time_ms))
+        yield draft.settled(fact, self._recent.take(fact.group_id, 0, fact.time_ms, fact.time_ms))
 
     def _end(self, group_id: str, outcome: StoryOutcome, time_ms: int) -> Iterator[RebalanceStory]:
         draft = self._drafts.pop(group_id, None)
         if draft is not None:
-            yield draft.ended(outcome, time_ms, self._take(group_id, 0, time_ms, time_ms))
+            yield draft.ended(outcome, time_ms, self._recent.take(group_id, 0, time_ms, time_ms))
 
     def _numbered(self, story: RebalanceStory) -> RebalanceStory:
         """Give a story its number: later ones have greater numbers, also after a restart."""
         self._number = max(self._number + 1, story.ended_ms)
         return replace(story, node_id=self._node_id, number=self._number)
-
-    # --- events that wait for their story
-
-    def _note(self, event: MemberEvent) -> None:
-        events = self._events.setdefault(event.group_id, deque(maxlen=EVENTS_PER_GROUP))
-        self._events.move_to_end(event.group_id)
-        self._count += len(events) < EVENTS_PER_GROUP
-        events.append(event)
-        while self._count > EVENTS_MAX:
-            self._forget(next(iter(self._events)))
-
-    def _take(
-        self, group_id: str, started_ms: int, ended_ms: int, kept_from_ms: int
-    ) -> list[MemberEvent]:
-        """Return the events of a time; those from ``kept_from_ms`` on stay for the next story."""
-        events = self._events.get(group_id, ())
-        found = sorted(events, key=lambda each: each.time_ms)
-        self._forget(group_id)
-        for event in found:
-            if event.time_ms >= kept_from_ms:
-                self._note(event)
-        return [each for each in found if started_ms <= each.time_ms <= ended_ms]
-
-    def _forget(self, group_id: str) -> None:
-        self._count -= len(self._events.pop(group_id, ()))
 
 
 def _unchanged(event: MemberEvent) -> RebalanceStory:

@@ -81,6 +81,37 @@ class Member:
             self.consumer.close()
 
 
+def quiet_consumer(
+    bootstrap: str, group_id: str, client_id: str, protocol: str, topic: str, **classic: int
+) -> Consumer:
+    """Subscribe a plain consumer; ``classic`` settings hold only with the classic protocol."""
+    settings: dict[str, object] = {
+        "bootstrap.servers": bootstrap,
+        "group.id": group_id,
+        "client.id": client_id,
+        "group.protocol": protocol,
+        "enable.auto.commit": False,
+        **QUIET,
+    }
+    if protocol == "classic":
+        settings |= {name.replace("_", "."): value for name, value in classic.items()}
+    made = Consumer(settings)
+    made.subscribe([topic])
+    return made
+
+
+def wait_until_all_own(consumers: Sequence[Consumer], partitions: int, deadline_s: float) -> None:
+    """Let plain consumers poll until each has a share of so many partitions."""
+
+    def is_done() -> bool:
+        for each in consumers:
+            each.poll(POLL_S)
+        counts = [len(each.assignment()) for each in consumers]
+        return sum(counts) == partitions and all(counts)
+
+    until(is_done, deadline_s, "every consumer has its share")
+
+
 def _pairs(partitions: Iterable[TopicPartition]) -> set[Partition]:
     return {(p.topic, p.partition) for p in partitions}
 

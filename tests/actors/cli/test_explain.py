@@ -8,7 +8,6 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, closing
 from pathlib import Path
-from typing import Any
 
 import pytest
 from confluent_kafka import Consumer
@@ -19,7 +18,7 @@ from failover.apis.stories import STORIES
 from failover.catalogue.cluster_view import GROUP
 from protocol.wire import messages as m
 from tests.actors.coordinator.coordinators import Cluster, running
-from tests.clients.confluent import create_topics
+from tests.clients.confluent import create_topics, quiet_consumer, wait_until_all_own
 from tests.clients.modern_members import Member as MovedMember
 from tests.clients.modern_members import ShareMember, StreamsMember
 from tests.waiting import WITHIN_S, until
@@ -53,29 +52,14 @@ def explain(cluster: Cluster, capsys: pytest.CaptureFixture[str]) -> Explain:
 
 
 def consumer(cluster: Cluster, group: str, client_id: str, protocol: str) -> Consumer:
-    settings: dict[str, Any] = {
-        "bootstrap.servers": cluster.bootstrap,
-        "group.id": group,
-        "client.id": client_id,
-        "group.protocol": protocol,
-        "enable.auto.commit": False,
-        "log_level": 0,
-    }
-    if protocol == "classic":
-        settings |= {"session.timeout.ms": 6000, "heartbeat.interval.ms": 200}
-    made = Consumer(settings)
-    made.subscribe([TOPIC])
-    return made
+    return quiet_consumer(
+        cluster.bootstrap, group, client_id, protocol, TOPIC,
+        session_timeout_ms=6000, heartbeat_interval_ms=200,
+    )  # fmt: skip
 
 
 def share_out(consumers: Sequence[Consumer]) -> None:
-    def is_done() -> bool:
-        for each in consumers:
-            each.poll(0.02)
-        counts = [len(each.assignment()) for each in consumers]
-        return sum(counts) == PARTITIONS and all(counts)
-
-    until(is_done, WITHIN_S, "every consumer has its share")
+    wait_until_all_own(consumers, PARTITIONS, WITHIN_S)
 
 
 def told(explain: Explain, group: str, pattern: str) -> list[str]:

@@ -7,49 +7,15 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
-from kio.static.protocol import Entity
-
 from actors.cluster.spec import REPLICATION_FACTOR, Address, ClusterSpec, on_one_host
 from actors.coordinator.coordinator import Coordinator
 from actors.telemetry.observer import Telemetry
+from actors.testing.coordinators import Neighbours
 from bench.servers.processes import free_port
-from failover.catalogue.cluster_view import Node
-from protocol.groups.effects import Request
 from protocol.groups.facts import MemberEvent
 
 COMMON = {"group.initial.rebalance.delay.ms": "0", "log.flush": "os"}
 START_S = 30.0
-
-
-class Neighbours:
-    """The other coordinators of the same event loop, as a coordinator's ``Peers``."""
-
-    secret = b"secret"
-
-    def __init__(self, cluster: "Cluster", node_id: int) -> None:
-        self._cluster = cluster
-        self._node_id = node_id
-
-    async def forward(self, node_id: int, request: Request) -> Entity | None:
-        return await self._cluster.coordinators[node_id].forwarded_here(request)
-
-    async def node_changed(self, leader: int, node: Node) -> bool:
-        return self._cluster.coordinators[leader].node_changed(node)
-
-    async def directories(self) -> tuple[str, ...]:
-        for coordinator in self._cluster.coordinators:
-            await coordinator.opened.wait()
-        return tuple(coordinator.directory_id for coordinator in self._cluster.coordinators)
-
-    async def peer_address(self, node_id: int) -> tuple[str, int] | None:
-        return self._cluster.coordinators[node_id].peer_address()
-
-    async def announce_peer_address(self, node_id: int, host: str, port: int) -> None:
-        for coordinator in self._cluster.coordinators:
-            coordinator.peer_moved(node_id, host, port)
-
-    async def announce(self, node_id: int, pid: int) -> bool:
-        return True
 
 
 class Cluster:
@@ -87,7 +53,7 @@ class Cluster:
 
     async def _start(self) -> None:
         for node_id in range(self.spec.partitions):
-            peers = Neighbours(self, node_id)
+            peers = Neighbours(self.coordinators, b"secret")
             telemetry = Telemetry({"service.instance.id": node_id})
             self.coordinators.append(Coordinator(self.spec, node_id, peers, telemetry))
         for coordinator in self.coordinators:

@@ -11,10 +11,11 @@ import pytest
 
 from actors.cluster.spec import on_one_host
 from actors.coordinator.coordinator import Coordinator
+from actors.testing.coordinators import Neighbours
 from bench.servers.processes import free_port
 from protocol.wire.errors import ErrorCode
 from tests.actors.cluster.test_listening_ports import HOST
-from tests.actors.coordinator.coordinators import COMMON, Neighbours
+from tests.actors.coordinator.coordinators import COMMON
 from tests.actors.coordinator.test_coordinator import (
     OFFSET_COMMIT,
     Caller,
@@ -50,12 +51,12 @@ class Trio:
         return Coordinator(
             self.spec,
             node_id,
-            Neighbours(self, node_id),  # type: ignore[arg-type]
+            Neighbours(self.coordinators, b"secret"),
             MemberEventLog(),
         )
 
     async def start(self) -> None:
-        self.coordinators = [self.create(node_id) for node_id in range(3)]
+        self.coordinators += [self.create(node_id) for node_id in range(3)]
         for each in self.coordinators:
             each.start()
         for each in self.coordinators:

@@ -15,7 +15,7 @@ from confluent_kafka import Consumer
 from actors.cli.client import AdminClient, parse_bootstrap
 from actors.cli.explain import ask_node
 from tests.clients import servers
-from tests.clients.confluent import create_topics
+from tests.clients.confluent import create_topics, quiet_consumer, wait_until_all_own
 from tests.clients.riding import group_on_partition_0
 from tests.waiting import WITHIN_S, until
 
@@ -35,29 +35,14 @@ pytestmark = [
 
 
 def consumer(bootstrap: str, group: str, client_id: str, protocol: str) -> Consumer:
-    settings: dict[str, Any] = {
-        "bootstrap.servers": bootstrap,
-        "group.id": group,
-        "client.id": client_id,
-        "group.protocol": protocol,
-        "enable.auto.commit": False,
-        "log_level": 0,
-    }
-    if protocol == "classic":
-        settings |= {"session.timeout.ms": 10_000, "heartbeat.interval.ms": 500}
-    made = Consumer(settings)
-    made.subscribe([TOPIC])
-    return made
+    return quiet_consumer(
+        bootstrap, group, client_id, protocol, TOPIC,
+        session_timeout_ms=10_000, heartbeat_interval_ms=500,
+    )  # fmt: skip
 
 
 def share_out(consumers: Sequence[Consumer]) -> None:
-    def is_done() -> bool:
-        for each in consumers:
-            each.poll(0.02)
-        counts = [len(each.assignment()) for each in consumers]
-        return sum(counts) == PARTITIONS and all(counts)
-
-    until(is_done, BACK_S, "every consumer has its share")
+    wait_until_all_own(consumers, PARTITIONS, BACK_S)
 
 
 def explained(bootstrap: str, group: str) -> dict[str, Any]:
