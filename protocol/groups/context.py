@@ -146,6 +146,10 @@ class Context:
         self.failures: dict[str, GroupFailed] = {}
         self.session_end: Callable[[SessionHolder], int] = SESSION_END
 
+    def silent_ms(self, session: SessionHolder, now: int) -> int:
+        """Return how long ago the last heartbeat of a member was, by the end of its session."""
+        return max(now - self.session_end(session) + session.session_timeout_ms, 0)
+
     def replay(self, record: Record) -> None:
         """Apply a record to the hard state, which is written nowhere else."""
         self.replays[type(record.key)](self, record.key, record.value)

@@ -9,7 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from actors.errors import ExitCode
-from bench.host_drills.run import run
+from bench.host_drills.run import HostOptions, run
 from bench.host_drills.stage import HostStage
 from bench.host_drills.table import HOST_DRILLS
 
@@ -32,7 +32,8 @@ def upgrade(stage: HostStage) -> None:
 
 def main() -> None:
     """Run it; write the verdict to the file that is the first argument."""
-    verdict = run(replace(HOST_DRILLS["rolling-upgrade"], carry_out=upgrade), HOSTS, MEMBERS)
+    drill = replace(HOST_DRILLS["rolling-upgrade"], carry_out=upgrade)
+    verdict = run(drill, HostOptions(hosts=HOSTS, members=MEMBERS))
     sys.stdout.write(verdict.text())
     Path(sys.argv[1]).write_text(json.dumps(verdict.document()))
 

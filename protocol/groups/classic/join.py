@@ -16,6 +16,7 @@ empty       some        takes the instance over (``classic_static``), or joins a
 
 from __future__ import annotations
 
+from dataclasses import replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
@@ -125,7 +126,7 @@ def _refuse_new_member(ctx: Context, group: ClassicGroupRuntime, join: Join) -> 
     member = group.members.get(member_id)
     if member is not None:
         membership.drop(ctx, group, member)
-        event = membership.event(group, member, MemberEventKind.REFUSED, join.now)
+        event = membership.event(ctx, group, member, MemberEventKind.REFUSED, join.now)
         group.event_log.note(ctx, event)
     elif member_id in group.pending:
         membership.drop_pending(ctx, group, member_id)
@@ -192,9 +193,8 @@ def _add(ctx: Context, group: ClassicGroupRuntime, join: Join, member_id: str) -
     group.add(member, message.protocol_type)
     group.park_join(member, join.request.ticket)
     membership.arm(ctx, group, member, now + NEW_MEMBER_TIMEOUT_MS)
-    event = membership.event(
-        group, member, MemberEventKind.JOINED, now, membership.cut(message.reason)
-    )
+    event = membership.event(ctx, group, member, MemberEventKind.JOINED, now)
+    event = replace(event, reason=membership.cut(message.reason))
     group.event_log.note(ctx, event)
     rebalance.prepare(ctx, group, RebalanceTrigger.MEMBER_JOINED, event, now)
 
@@ -212,9 +212,8 @@ def _join_known(ctx: Context, group: ClassicGroupRuntime, join: Join) -> None:
         return
     ids = (message.member_id, message.group_instance_id)
     member = membership.find(ctx, group, ids, now)
-    event = membership.event(
-        group, member, MemberEventKind.REJOINED, now, membership.cut(message.reason)
-    )
+    event = membership.event(ctx, group, member, MemberEventKind.REJOINED, now)
+    event = replace(event, reason=membership.cut(message.reason))
     group.event_log.note(ctx, event)
     if _must_rebalance(group, member, join):
         trigger = _trigger(group, member, join)

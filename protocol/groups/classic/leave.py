@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
@@ -73,7 +74,8 @@ def _leave(
     member = membership.find(ctx, group, (member_id, identity.group_instance_id), now)
     membership.drop(ctx, group, member)
     reason = membership.cut(identity.reason)
-    event = membership.event(group, member, MemberEventKind.LEFT, now, reason)
+    event = membership.event(ctx, group, member, MemberEventKind.LEFT, now)
+    event = replace(event, reason=reason)
     group.event_log.note(ctx, event)
     return event
 
@@ -100,7 +102,7 @@ def session_timeout(ctx: Context, key: TimerKey, now: int) -> None:
 
 def _expire(ctx: Context, group: ClassicGroupRuntime, member: ClassicGroupMember, now: int) -> None:
     membership.drop(ctx, group, member)
-    event = membership.event(group, member, MemberEventKind.EXPIRED, now)
+    event = membership.event(ctx, group, member, MemberEventKind.EXPIRED, now)
     group.event_log.note(ctx, event)
     if group.state is ClassicGroupState.PREPARING_REBALANCE:
         _maybe_complete(ctx, group, now)

@@ -59,16 +59,13 @@ def find(
 
 
 def event(
+    ctx: Context,
     group: ClassicGroupRuntime,
     member: ClassicGroupMember,
     kind: MemberEventKind,
     now: int,
-    reason: str | None = None,
 ) -> MemberEvent:
     """Return an event about a member."""
-    silent_ms = None
-    if kind in GONE:
-        silent_ms = max(now - member.session_deadline_ms + member.session_timeout_ms, 0)
     return MemberEvent(
         group_id=group.group_id,
         time_ms=now,
@@ -77,9 +74,8 @@ def event(
         group_instance_id=member.group_instance_id,
         client_id=member.client_id,
         client_host=member.client_host,
-        reason=reason,
         client_software=member.client_software,
-        silent_ms=silent_ms,
+        silent_ms=ctx.silent_ms(member, now) if kind in GONE else None,
     )
 
 

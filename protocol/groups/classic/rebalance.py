@@ -185,7 +185,7 @@ def _drop_missing(ctx: Context, group: ClassicGroupRuntime, now: int) -> None:
     ]
     for member in missing:
         membership.drop(ctx, group, member)
-        event = membership.event(group, member, MemberEventKind.NOT_REJOINED, now)
+        event = membership.event(ctx, group, member, MemberEventKind.NOT_REJOINED, now)
         group.event_log.note(ctx, event)
 
 
@@ -254,8 +254,10 @@ def sync_timeout(ctx: Context, key: TimerKey, now: int) -> None:
         return
     for member in dynamic:
         membership.drop(ctx, group, member)
-        group.event_log.note(ctx, membership.event(group, member, MemberEventKind.NOT_SYNCED, now))
-    event = membership.event(group, late[0], MemberEventKind.NOT_SYNCED, now)
+        group.event_log.note(
+            ctx, membership.event(ctx, group, member, MemberEventKind.NOT_SYNCED, now)
+        )
+    event = membership.event(ctx, group, late[0], MemberEventKind.NOT_SYNCED, now)
     prepare(ctx, group, RebalanceTrigger.SYNC_TIMEOUT, event, now)
 
 

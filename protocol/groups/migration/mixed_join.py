@@ -149,7 +149,7 @@ def _enter(ctx: Context, runtime: ModernGroupRuntime, newcomer: _Newcomer) -> No
         ctx.emit(Record(ConsumerGroupMemberMetadataKey(group_id, member_id), said))
         runtime.feed.member_changed(member_id)
     member = group.members[member_id]
-    event = _event(runtime, member, newcomer)
+    event = _event(ctx, runtime, member, newcomer)
     if newcomer.replaced is None:
         runtime.event_log.note(ctx, event)
     has_changed = modern_steps.bump(ctx, runtime, event, before, now)
@@ -191,10 +191,10 @@ def _said(newcomer: _Newcomer) -> ConsumerGroupMemberMetadataValue:
 
 
 def _event(
-    runtime: ModernGroupRuntime, member: ConsumerGroupMember, newcomer: _Newcomer
+    ctx: Context, runtime: ModernGroupRuntime, member: ConsumerGroupMember, newcomer: _Newcomer
 ) -> MemberEvent:
     kind = MemberEventKind.JOINED if newcomer.known is None else MemberEventKind.REJOINED
-    event = modern.event(runtime, member, kind, newcomer.join.now)
+    event = modern.event(ctx, runtime, member, kind, newcomer.join.now)
     return replace(event, reason=membership.cut(newcomer.join.message.reason))
 
 

@@ -423,13 +423,15 @@ def topics_changed(ctx: Context, before: Topics) -> None:
 
 
 def event(
-    runtime: ModernGroupRuntime, member: ModernGroupMember, kind: MemberEventKind, now: int
+    ctx: Context,
+    runtime: ModernGroupRuntime,
+    member: ModernGroupMember,
+    kind: MemberEventKind,
+    now: int,
 ) -> MemberEvent:
     """Return an event about a member."""
-    metadata, silent_ms = member.metadata, None
+    metadata = member.metadata
     session = runtime.sessions.get(member.member_id) if kind in GONE else None
-    if session is not None:
-        silent_ms = max(now - session.session_deadline_ms + session.session_timeout_ms, 0)
     return MemberEvent(
         group_id=runtime.group_id,
         time_ms=now,
@@ -439,5 +441,5 @@ def event(
         client_id=metadata.client_id,
         client_host=metadata.client_host,
         client_software=runtime.client_software.get(member.member_id, ""),
-        silent_ms=silent_ms,
+        silent_ms=None if session is None else ctx.silent_ms(session, now),
     )

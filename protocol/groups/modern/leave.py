@@ -39,7 +39,7 @@ def leave_temporarily(
     session.answer = None
     ctx.timers.cancel(TimerKind.REVOCATION, runtime.group_id, member.member_id)
     modern_members.emit_assignment(ctx, runtime.group_id, member.member_id, assignment)
-    runtime.event_log.note(ctx, modern.event(runtime, member, MemberEventKind.WENT, now))
+    runtime.event_log.note(ctx, modern.event(ctx, runtime, member, MemberEventKind.WENT, now))
 
 
 def remove(
@@ -57,14 +57,14 @@ def remove(
     edge = edge_when_leaving(ctx, group, members)
     if edge is not None and edge.convert_without is not None:
         for member_id, reason in members.items():
-            event = modern.event(runtime, group.members[member_id], kind, now)
+            event = modern.event(ctx, runtime, group.members[member_id], kind, now)
             runtime.event_log.note(ctx, replace(event, reason=reason))
         edge.convert_without(ctx, runtime, members, now)
         return
     first = None
     for member_id, reason in members.items():
         member = group.members[member_id]
-        event = replace(modern.event(runtime, member, kind, now), reason=reason)
+        event = replace(modern.event(ctx, runtime, member, kind, now), reason=reason)
         runtime.freed.add(member_id, group.targets.get(member_id), member.metadata)
         modern_members.emit_tombstones(ctx, group, member_id)
         modern.drop_session(ctx, runtime, member_id)

@@ -159,7 +159,7 @@ def replace_member(
     runtime.feed.member_changed(member_id)
     for run in runtime.runs():
         run.replaced(old_id, member_id)
-    event = modern.event(runtime, group.members[member_id], MemberEventKind.REPLACED, now)
+    event = modern.event(ctx, runtime, group.members[member_id], MemberEventKind.REPLACED, now)
     runtime.event_log.note(ctx, replace(event, previous_member_id=old_id, changes_nothing=True))
 
 

@@ -113,7 +113,7 @@ def process_heartbeat(
     if says_new:
         runtime.feed.member_changed(member_id)
         became = MemberEventKind.JOINED if known is None else group_class.kind.change_event
-        event = modern.event(runtime, member, became, now)
+        event = modern.event(ctx, runtime, member, became, now)
     epoch = runtime.group.epoch
     has_changed = bump(ctx, runtime, event, previous, now)
     is_told = known is None or has_changed or group_class.kind.every_change_bumps
