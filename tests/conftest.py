@@ -15,15 +15,20 @@ from typing import IO, Any
 import pytest
 from hypothesis import HealthCheck, settings
 
-from tests.effort import IS_CORE, examples
+from tests.effort import IS_CORE, IS_SETTLED, examples
 from tests.waiting import until
 
 # How long an example takes says something about the machine, and nothing about what is tested.
-settings.register_profile("rollcall", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile(
+    "rollcall", deadline=None, suppress_health_check=[HealthCheck.too_slow], print_blob=True
+)
+settings.register_profile(
+    "settled", settings.get_profile("rollcall"), derandomize=True, database=None
+)
 settings.register_profile(
     "core", settings.get_profile("rollcall"), max_examples=examples(100), stateful_step_count=20
 )
-settings.load_profile("core" if IS_CORE else "rollcall")
+settings.load_profile("core" if IS_CORE else "settled" if IS_SETTLED else "rollcall")
 
 READY_S = 90.0
 STOP_S = 40.0
@@ -34,6 +39,15 @@ def pytest_collection_finish() -> None:
     """Leave modules and collected tests out of garbage collections: they stay until the end."""
     gc.collect()
     gc.freeze()
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Give no test less time than others have: a test that stands back may wait for long."""
+    least = float(config.getini("timeout"))
+    for item in items:
+        marker = item.get_closest_marker("timeout")
+        if marker and marker.args and marker.args[0] < least:
+            item.add_marker(pytest.mark.timeout(least), append=False)
 
 
 @pytest.fixture(scope="module", autouse=True)

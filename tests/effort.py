@@ -1,9 +1,16 @@
-"""How much a test does: all of it in ``make test``, a share in ``make test-core``."""
+"""How much a test does: all of it in ``make test``, a share in ``make test-core``.
+
+Properties draw other examples in each run, but in continuous integration (``.ci/run``), where a
+failure is to mean that the change is wrong.
+"""
 
 import os
 from typing import Final
 
 IS_CORE: Final = os.environ.get("ROLLCALL_TESTS") == "core"
+
+IS_SETTLED: Final = os.environ.get("ROLLCALL_TESTS") == "settled"
+"""Whether properties try the same examples in every run: in continuous integration."""
 
 CORE_SHARE: Final = 10
 

@@ -1,0 +1,216 @@
+"""Every test, in parts side by side: what `.ci/test` runs without arguments.
+
+A few lanes take one part after the other; the longest are first. Tests with clusters and clients
+mostly wait, so most lanes begin with those. The others only compute, and stand back (``nice``), so
+that they do not delay deadlines; not further than that, or they would not get on. A new directory
+belongs to the part "others" until it is named here.
+
+Up to three failed tests with clusters run once more, alone: a machine that many share can stand
+still for longer than any deadline. Those that pass then are named as FLAKY in the last lines, so
+that somebody looks. Tests that only compute get no second chance: they depend on no deadline.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections import deque
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+ROOT: Final = Path(__file__).resolve().parent.parent
+CACHE: Final = ROOT / ".pytest_cache" / "parts"
+AGAIN_MAX: Final = 3
+"""How many failed tests with clusters run once more; more than that are no accident."""
+
+SLOWEST: Final = 15
+LASTFAILED: Final = Path("v/cache/lastfailed")
+LAST_FAILED: Final = ("--last-failed", "--last-failed-no-failures", "none")
+NO_TESTS: Final = 5
+"""pytest's exit code."""
+
+
+@dataclass
+class Part:
+    """Tests that one pytest process runs, and what became of them."""
+
+    name: str
+    paths: Sequence[str]
+    only_computes: bool = False
+    code: int = 0
+    wall_s: float = 0
+    cpu_s: float = 0
+    said: str = field(default="", repr=False)
+
+    @property
+    def cache(self) -> Path:
+        """Where pytest remembers which tests failed."""
+        return CACHE / self.name
+
+    def command(self, *more: str) -> list[str]:
+        """Return what runs these tests."""
+        command = [sys.executable, "-m", "pytest", "-o", f"cache_dir={self.cache}"]
+        command += [f"--durations={SLOWEST}", "--durations-min=1"]
+        if self.only_computes:
+            # Its deadlines are for tests that hang: it may have to wait for the processors.
+            command = ["nice", "-n", "5", *command, "-o", "timeout=1200"]
+        return [*command, *self.paths, *more]
+
+
+def others(parts: Iterable[Part]) -> Part:
+    """Return the part of all that no other part names."""
+    named = [path for part in parts for path in part.paths if not path.startswith("-")]
+    return Part("others", [f"--ignore={path}" for path in named])
+
+
+WAITING: Final = [
+    Part("hosts", ["tests/hosts"]),
+    Part("clients", ["tests/clients"]),
+    Part("deployment", ["tests/actors/deployment"]),
+    Part("bench", ["tests/bench"]),
+    Part("kafka", ["tests/kafka_suite"]),
+]
+COMPUTING: Final = [
+    Part("simulation", ["tests/simulation"], only_computes=True),
+    Part("protocol", ["tests/protocol"], only_computes=True),
+    Part(
+        "core",
+        ["tests/failover", "tests/storage", "tests/tables", "tests/work"],
+        only_computes=True,
+    ),
+    Part("rules", ["tests/test_docs.py", "tests/test_house_rules.py"], only_computes=True),
+]
+WAITING.insert(2, others([*WAITING, *COMPUTING]))
+LANES: Final = ("waiting", "waiting", "waiting", "computing")
+"""What each lane begins with; then it helps with the rest."""
+
+_running: set[int] = set()
+_print: Final = threading.Lock()
+
+
+def carry_out(part: Part, *more: str) -> None:
+    """Run a part, or those of its tests that failed; print what it says when it has ended."""
+    began = time.monotonic()
+    output = CACHE / f"{part.name}.txt"  # no pipe: a daemon that is left would hold it open
+    with output.open("wb") as file:
+        process = subprocess.Popen(
+            part.command(*more), cwd=ROOT, stdin=subprocess.DEVNULL, stdout=file, stderr=file
+        )
+    _running.add(process.pid)
+    _, status, used = os.wait4(process.pid, 0)
+    part.said = output.read_text(errors="replace")
+    _running.discard(process.pid)
+    process.returncode = os.waitstatus_to_exitcode(status)
+    part.code = 0 if more and process.returncode == NO_TESTS else process.returncode
+    part.wall_s += time.monotonic() - began
+    part.cpu_s += used.ru_utime + used.ru_stime
+    with _print:
+        print(f"\n--- {part.name}\n{part.said}", flush=True)
+
+
+def lane(queues: Sequence[deque[Part]]) -> None:
+    """Take parts until none is left."""
+    for queue in queues:
+        while True:
+            try:
+                part = queue.popleft()
+            except IndexError:
+                break
+            carry_out(part)
+
+
+def all_lanes() -> None:
+    """Run all parts."""
+    queues = {"waiting": deque(WAITING), "computing": deque(COMPUTING)}
+    lanes = []
+    for first in LANES:
+        order = [queues[first], *(queue for name, queue in queues.items() if name != first)]
+        lanes.append(threading.Thread(target=lane, args=(order,)))
+    for each in lanes:
+        each.start()
+    for each in lanes:
+        each.join()
+
+
+def failed_tests(part: Part) -> list[str]:
+    """Return the tests of a part that pytest has noted as failed."""
+    try:
+        return re.findall(r'"(.+)": true', (part.cache / LASTFAILED).read_text())
+    except OSError:
+        return []
+
+
+def second_chance() -> list[str]:
+    """Run up to three failed tests with clusters again; return those that pass then."""
+    failed = {part.name: failed_tests(part) for part in WAITING if part.code}
+    tests = [test for some in failed.values() for test in some]
+    if len(tests) > AGAIN_MAX or any(part.code > 1 for part in WAITING):
+        return []
+    for part in WAITING:
+        if failed.get(part.name):
+            carry_out(part, *LAST_FAILED)
+    return [test for part in WAITING if not part.code for test in failed.get(part.name, ())]
+
+
+def section(said: str, title: str) -> str:
+    """Return a section of what pytest has said, without its title."""
+    found = re.search(rf"^=+ {title} =+\n(.*?)^=", said, re.MULTILINE | re.DOTALL)
+    return found[1] if found else ""
+
+
+def main() -> int:
+    """Run every test; print the slowest of each part, what failed, and what each part took."""
+    signal.signal(signal.SIGTERM, lambda *_: end())
+    signal.signal(signal.SIGHUP, lambda *_: end())
+    signal.signal(signal.SIGINT, lambda *_: end())
+    shutil.rmtree(CACHE, ignore_errors=True)
+    CACHE.mkdir(parents=True)
+    backend = build_backend()
+    parts = [*WAITING, *COMPUTING]
+    all_lanes()
+    slowest = {part.name: section(part.said, f"slowest {SLOWEST} durations") for part in parts}
+    flaky = second_chance()
+    backend.wait()
+    for name, said in slowest.items():
+        print(f"\nSlowest of {name}:\n{said}", end="")
+    took = (f"{part.name} {part.wall_s:.0f} s (CPU {part.cpu_s:.0f} s)" for part in parts)
+    print(f"\nParts took: {', '.join(took)}")
+    if flaky:
+        print("FLAKY: failed once, passed alone:", *flaky, sep="\n  ")
+    failed = [part for part in parts if part.code]
+    for part in failed:
+        print(f"FAILED: {part.name} (exit code {part.code})")
+        told = re.findall("^(?:FAILED|ERROR) .*", part.said, re.MULTILINE)
+        print(*told, sep="\n")
+    return 1 if failed else 0
+
+
+def build_backend() -> subprocess.Popen[bytes]:
+    """Begin to build what tests of traces need: it takes some minutes, if it is not there."""
+    command = ["nice", "-n", "5", sys.executable, "-m", "tests.otlp_backend"]
+    silent = subprocess.DEVNULL
+    built = subprocess.Popen(command, cwd=ROOT, stdin=silent, stdout=silent, stderr=silent)
+    _running.add(built.pid)
+    return built
+
+
+def end() -> None:
+    """End what runs, and this program."""
+    for pid in tuple(_running):
+        try:
+            os.kill(pid, signal.SIGTERM)
+        except ProcessLookupError:
+            continue
+    os._exit(130)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
