@@ -2,6 +2,10 @@
 
 Speed is calls, mostly. Each limit is a little above the count. A test that fails here says that a
 request became slower: find out why before you change the limit.
+
+What is made once in a process (plans of messages, compiled functions, remembered bytes) would be
+counted or not, depending on the tests that ran before. So each load runs twice, and the second run
+counts.
 """
 
 import gc
@@ -9,7 +13,7 @@ import random
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import timedelta
-from typing import Any
+from typing import Any, TypeVar
 from uuid import UUID
 
 from protocol.assignors.executor import Executor
@@ -39,13 +43,13 @@ SHARE_TOPICS = 100
 INTERVAL_MS = 1_500
 """More than the assignment interval."""
 LIMITS = {
-    "consumer join": 300,
-    "consumer settle": 140,
+    "consumer join": 255,
+    "consumer settle": 127,
     "consumer full heartbeat": 77,
     "consumer heartbeat": 42,
-    "share new assignment": 650,
-    "classic join": 73,
-    "classic sync": 53,
+    "share new assignment": 425,
+    "classic join": 74,
+    "classic sync": 54,
     "classic heartbeat": 35,
 }
 
@@ -58,6 +62,7 @@ class Load:
         self.driver.ask(19, 7, asks.create_topics("load", partitions=PARTITIONS))
         self.executor = Executor(lambda: 0.0)
         self.requests = self.calls = 0
+        self.counts = True
 
     def calls_per_request(self, do: Callable[[], object]) -> float:
         """Return the calls for each request that ``do`` sends; assignors are not counted."""
@@ -91,6 +96,9 @@ class Load:
         self.requests += len(rows)
 
     def _counted(self, do: Callable[[], Any]) -> Any:
+        if not self.counts:
+            return do()
+
         def tally(_frame: Any, event: str, _argument: Any) -> None:
             self.calls += event == "call"
 
@@ -237,33 +245,47 @@ class ClassicLoad(Load):
         assert not any(each.error_code for each in self.ask(12, 4, requests))
 
 
+L = TypeVar("L", bound=Load)
+
+
+def second_run(kind: type[L], run: Callable[[L], dict[str, float]]) -> dict[str, float]:
+    """Return the counts of a load's second run that are above their limits."""
+    first = kind()
+    first.counts = False
+    run(first)
+    return {name: count for name, count in run(kind()).items() if count > LIMITS[name]}
+
+
 def test_members_of_consumer_groups_join_settle_and_heartbeat_in_few_calls() -> None:
-    load = MemberLoad()
-    counts = {
-        "consumer join": load.calls_per_request(load.join),
-        "consumer settle": load.calls_per_request(load.settle),
-        "consumer full heartbeat": load.calls_per_request(load.say_all),
-        "consumer heartbeat": load.calls_per_request(load.say_nothing),
-    }
-    assert {name: count for name, count in counts.items() if count > LIMITS[name]} == {}
+    def run(load: MemberLoad) -> dict[str, float]:
+        return {
+            "consumer join": load.calls_per_request(load.join),
+            "consumer settle": load.calls_per_request(load.settle),
+            "consumer full heartbeat": load.calls_per_request(load.say_all),
+            "consumer heartbeat": load.calls_per_request(load.say_nothing),
+        }
+
+    assert second_run(MemberLoad, run) == {}
 
 
 def test_members_of_share_groups_get_new_assignments_of_many_topics_in_few_calls() -> None:
-    load = ShareLoad()
-    load.join()
-    load.subscribe(10)
-    counts = {"share new assignment": load.calls_per_request(load.learn)}
-    assert {name: count for name, count in counts.items() if count > LIMITS[name]} == {}
+    def run(load: ShareLoad) -> dict[str, float]:
+        load.join()
+        load.subscribe(10)
+        return {"share new assignment": load.calls_per_request(load.learn)}
+
+    assert second_run(ShareLoad, run) == {}
 
 
 def test_members_of_classic_groups_join_sync_and_heartbeat_in_few_calls() -> None:
-    load = ClassicLoad()
-    counts = {
-        "classic join": load.calls_per_request(load.join),
-        "classic sync": load.calls_per_request(load.sync),
-        "classic heartbeat": load.calls_per_request(load.beat),
-    }
-    assert {name: count for name, count in counts.items() if count > LIMITS[name]} == {}
+    def run(load: ClassicLoad) -> dict[str, float]:
+        return {
+            "classic join": load.calls_per_request(load.join),
+            "classic sync": load.calls_per_request(load.sync),
+            "classic heartbeat": load.calls_per_request(load.beat),
+        }
+
+    assert second_run(ClassicLoad, run) == {}
 
 
 def test_records_that_nothing_replays_are_not_read() -> None:
@@ -273,4 +295,5 @@ def test_records_that_nothing_replays_are_not_read() -> None:
     rows = [encode(Record(key, value))] * 100
     shard = GroupShard(Configs({}), Topics([]), random.Random(1), EARLIER)
     load = Load()
+    load.replay(shard, rows)
     assert load.calls_per_request(lambda: load.replay(shard, rows)) <= 1
