@@ -5,7 +5,8 @@ import re
 import subprocess
 import tokenize
 import tomllib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
+from functools import cache
 from itertools import chain
 from pathlib import Path
 
@@ -66,13 +67,38 @@ def name_of(path: Path) -> str:
     return str(path.relative_to(ROOT))
 
 
+@cache
 def tree_of(path: Path) -> ast.Module:
     return ast.parse(path.read_text(), str(path))
 
 
-def imports_of(tree: ast.Module) -> Iterator[tuple[int, str]]:
+@cache
+def nodes_of(path: Path) -> tuple[ast.AST, ...]:
+    return tuple(ast.walk(tree_of(path)))
+
+
+def of_each(paths: Sequence[Path]) -> Callable[[Callable[[Path], None]], Callable[[], None]]:
+    """Make a check of one path a test of all: they are too many for a test each."""
+
+    def test_of(check: Callable[[Path], None]) -> Callable[[], None]:
+        def test() -> None:
+            bad = {}
+            for path in paths:
+                try:
+                    check(path)
+                except Exception as error:
+                    bad[name_of(path)] = f"{type(error).__name__}: {error}"
+            assert bad == {}
+
+        test.__name__, test.__doc__ = check.__name__, check.__doc__
+        return test
+
+    return test_of
+
+
+def imports_of(path: Path) -> Iterator[tuple[int, str]]:
     """Yield the line and the full name of every import, those for types only included."""
-    for node in ast.walk(tree):
+    for node in nodes_of(path):
         if isinstance(node, ast.Import):
             for alias in node.names:
                 yield node.lineno, alias.name
@@ -90,30 +116,26 @@ def tracked_files() -> list[Path]:
     return [path for name in listed.stdout.split("\0") if name and (path := ROOT / name).is_file()]
 
 
-@pytest.mark.parametrize("path", MODULES, ids=name_of)
+@of_each(MODULES)
 def test_a_package_imports_only_those_to_its_left(path: Path) -> None:
     layer = LAYERS.index(path.relative_to(ROOT).parts[0])
     forbidden = {*LAYERS[layer + 1 :], "tests"}
     if name_of(path) == "actors/cli/main.py":
         forbidden -= {"bench"}  # `rollcall bench` is handed on, unseen until it is typed
-    bad = [
-        (line, name) for line, name in imports_of(tree_of(path)) if name.split(".")[0] in forbidden
-    ]
+    bad = [(line, name) for line, name in imports_of(path) if name.split(".")[0] in forbidden]
     assert bad == []
 
 
-@pytest.mark.parametrize("path", PURE_MODULES, ids=name_of)
+@of_each(PURE_MODULES)
 def test_the_core_imports_no_clock_chance_socket_thread_or_disk(path: Path) -> None:
-    bad = [
-        (line, name) for line, name in imports_of(tree_of(path)) if name.split(".")[0] in OUTSIDE
-    ]
+    bad = [(line, name) for line, name in imports_of(path) if name.split(".")[0] in OUTSIDE]
     assert bad == []
 
 
-@pytest.mark.parametrize("path", PURE_MODULES, ids=name_of)
+@of_each(PURE_MODULES)
 def test_the_core_draws_from_the_generator_it_is_given_and_reads_no_clock(path: Path) -> None:
     bad = []
-    for node in ast.walk(tree_of(path)):
+    for node in nodes_of(path):
         if not isinstance(node, ast.Attribute) or not isinstance(node.value, ast.Name):
             continue
         is_chance = node.value.id == "random" and node.attr != "Random"
@@ -123,7 +145,7 @@ def test_the_core_draws_from_the_generator_it_is_given_and_reads_no_clock(path: 
     assert bad == []
 
 
-@pytest.mark.parametrize("path", MODULES, ids=name_of)
+@of_each(MODULES)
 def test_a_module_is_short(path: Path) -> None:
     lines = len(path.read_text().splitlines())
     assert lines <= MODULE_LINES_MAX
@@ -147,7 +169,7 @@ def test_a_folder_has_few_modules() -> None:
     assert {name: many for name, many in counts.items() if many > FOLDER_MODULES_MAX} == {}
 
 
-@pytest.mark.parametrize("folder", FOLDERS, ids=name_of)
+@of_each(FOLDERS)
 def test_a_folder_says_in_one_sentence_what_is_in_it(folder: Path) -> None:
     assert re.fullmatch(r"[A-Z`].{20,}[^.]\.", what_is_in(folder))
 
@@ -157,10 +179,10 @@ def test_the_map_has_the_sentence_of_each_folder() -> None:
     assert rows == {name_of(each): what_is_in(each).replace("``", "`") for each in FOLDERS}
 
 
-@pytest.mark.parametrize("path", MODULES, ids=name_of)
+@of_each(MODULES)
 def test_a_function_is_short_and_takes_few_arguments(path: Path) -> None:
     bad = []
-    for node in ast.walk(tree_of(path)):
+    for node in nodes_of(path):
         if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
             continue
         lines = (node.end_lineno or node.lineno) - node.lineno + 1
@@ -201,7 +223,7 @@ def test_every_dependency_is_locked() -> None:
     assert wanted - locked == set()
 
 
-@pytest.mark.parametrize("path", MODULES, ids=name_of)
+@of_each(MODULES)
 def test_the_wheel_can_have_a_module_below_its_own_name(path: Path) -> None:
     """The build rewrites imports, but no `import a.b` and no string "a.b" (decisions/wheel.md)."""
     in_namespace(path.read_bytes(), name_of(path))
@@ -211,7 +233,7 @@ def test_only_one_file_opens_rocksdb() -> None:
     users = {
         name_of(path)
         for path in MODULES
-        if any(name.split(".")[0] == "rocksdict" for _, name in imports_of(tree_of(path)))
+        if any(name.split(".")[0] == "rocksdict" for _, name in imports_of(path))
     }
     assert users == {"storage/disk/database.py"}
 
@@ -221,7 +243,7 @@ def test_no_core_test_starts_ray() -> None:
     users = {
         path.relative_to(ROOT).parts[1]
         for path in sorted((ROOT / "tests").rglob("*.py"))
-        if any(name.split(".")[0] == "ray" for _, name in imports_of(tree_of(path)))
+        if any(name.split(".")[0] == "ray" for _, name in imports_of(path))
     }
     assert users & {"protocol", "storage", "failover"} == set()
 
@@ -234,7 +256,7 @@ DEADLINE_S_MIN = 20
 def test_no_test_waits_for_so_short_a_time_that_the_machine_decides() -> None:
     bad = []
     for path in sorted((ROOT / "tests").rglob("*.py")):
-        for node in ast.walk(tree_of(path)):
+        for node in nodes_of(path):
             if isinstance(node, ast.Call) and ast.unparse(node.func).rpartition(".")[2] in WAITS:
                 bad += [
                     f"{name_of(path)}:{node.lineno} waits {each.value} s; tests.waiting.WITHIN_S"
@@ -250,12 +272,12 @@ GROUP_CLASSES = {"ClassicGroup": "classic", "ConsumerGroup": "consumer", "Modern
 """The hard state of each type of group, and the folder of protocol/groups that may ask for it."""
 
 
-@pytest.mark.parametrize("path", MODULES, ids=name_of)
+@of_each(MODULES)
 def test_only_a_group_type_and_its_edges_ask_which_type_a_group_has(path: Path) -> None:
     """Everybody else calls what the type's value gives (``protocol/groups/group_type.py``)."""
     folder = path.parent.name if path.parent.parent.name == "groups" else ""
     bad = []
-    for node in ast.walk(tree_of(path)):
+    for node in nodes_of(path):
         if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Name):
             continue
         if node.func.id in {"isinstance", "issubclass"}:
@@ -268,12 +290,12 @@ def test_only_a_group_type_and_its_edges_ask_which_type_a_group_has(path: Path) 
     assert bad == []
 
 
-def modules_imported(tree: ast.Module) -> Iterator[str]:
+def modules_imported(path: Path) -> Iterator[str]:
     """Yield the modules of ours that a module imports, wherever in it and for whatever.
 
     Imports for types and those within functions count, too: they hide a circle and do not open it.
     """
-    for node in ast.walk(tree):
+    for node in nodes_of(path):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom) and node.module:
@@ -316,7 +338,7 @@ def our_imports() -> dict[str, list[str]]:
     """Return which modules of ours each module imports."""
     return {
         ".".join(path.relative_to(ROOT).with_suffix("").parts): sorted(
-            {*modules_imported(tree_of(path))} & PATHS
+            {*modules_imported(path)} & PATHS
         )
         for path in MODULES
     }
@@ -364,9 +386,9 @@ CONNECTS = {
 OPENS = {"create_connection", "open_connection"}
 
 
-def names_in(tree: ast.Module) -> Iterator[tuple[int, str]]:
+def names_in(path: Path) -> Iterator[tuple[int, str]]:
     """Yield the line and the name of every variable, attribute and imported name."""
-    for node in ast.walk(tree):
+    for node in nodes_of(path):
         if isinstance(node, ast.Attribute):
             yield node.lineno, node.attr
         elif isinstance(node, ast.Name):
@@ -376,7 +398,7 @@ def names_in(tree: ast.Module) -> Iterator[tuple[int, str]]:
                 yield node.lineno, alias.name
 
 
-@pytest.mark.parametrize("path", MODULES, ids=name_of)
+@of_each(MODULES)
 def test_there_is_one_client(path: Path) -> None:
     """It encodes requests, cuts and decodes answers; adapters carry its bytes, and only they do."""
     if name_of(path).startswith((CLIENT, "protocol/wire/")):
@@ -386,13 +408,13 @@ def test_there_is_one_client(path: Path) -> None:
         forbidden.add("FrameBuffer")
     if name_of(path) not in CONNECTS:
         forbidden |= OPENS
-    bad = [(line, name) for line, name in names_in(tree_of(path)) if name in forbidden]
+    bad = [(line, name) for line, name in names_in(path) if name in forbidden]
     assert bad == []
 
 
 def test_who_may_connect_does() -> None:
     for name in CONNECTS:
-        assert OPENS & {found for _, found in names_in(tree_of(ROOT / name))}, name
+        assert OPENS & {found for _, found in names_in(ROOT / name)}, name
 
 
 MEMBERS_REQUEST = re.compile(
@@ -412,12 +434,12 @@ NOT_A_MEMBER = {
 """Call every API for nobody, and get errors, or join share groups under ids that nobody follows."""
 
 
-@pytest.mark.parametrize("path", MODULES, ids=name_of)
+@of_each(MODULES)
 def test_there_is_one_member_kernel(path: Path) -> None:
     """Tests, simulator, drills and loads drive it; nothing else makes a member's requests."""
     made = [
         (node.lineno, name)
-        for node in ast.walk(tree_of(path))
+        for node in nodes_of(path)
         if isinstance(node, ast.Call)
         for name in [getattr(node.func, "attr", getattr(node.func, "id", ""))]
         if MEMBERS_REQUEST.fullmatch(name)
@@ -431,10 +453,10 @@ def test_there_is_one_member_kernel(path: Path) -> None:
 RAY = "actors/cluster/"
 
 
-@pytest.mark.parametrize("path", MODULES, ids=name_of)
+@of_each(MODULES)
 def test_ray_is_imported_in_one_package(path: Path) -> None:
     if not name_of(path).startswith(RAY):
-        found = [name for _, name in imports_of(tree_of(path)) if name.split(".")[0] == "ray"]
+        found = [name for _, name in imports_of(path) if name.split(".")[0] == "ray"]
         assert found == []
 
 
@@ -447,7 +469,7 @@ def test_no_two_modules_have_a_class_of_the_same_name() -> None:
     for path in MODULES:
         if path.parent.name == "kafka_4_4":
             continue
-        for node in ast.walk(tree_of(path)):
+        for node in nodes_of(path):
             if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
                 modules.setdefault(node.name, []).append(name_of(path))
     assert {name: found for name, found in modules.items() if len(found) > 1} == {}
@@ -456,7 +478,7 @@ def test_no_two_modules_have_a_class_of_the_same_name() -> None:
 ARCHAIC = re.compile(r"\btake notice\b|\banew\b|\bcan not\b|\bhad better\b", re.IGNORECASE)
 
 
-@pytest.mark.parametrize("path", PURE_MODULES, ids=name_of)
+@of_each(PURE_MODULES)
 def test_the_prose_of_the_core_is_plain_english(path: Path) -> None:
     """Docstrings and comments; error messages are compared by other tests."""
     bad = []

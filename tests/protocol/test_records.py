@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import json
-import sys
 from dataclasses import fields, is_dataclass, replace
 from typing import Any
 from uuid import UUID
@@ -45,6 +44,7 @@ from protocol.records import (
 from protocol.wire.convert import unwrap
 from protocol.wire.schema import at_version
 from protocol.wire.writers import encoder
+from tests.counting import calls
 from tests.effort import examples
 from tests.java_support import run_java
 from tests.protocol.wire.strategies import messages
@@ -138,12 +138,6 @@ def test_a_committed_offset_is_written_as_its_schema_says(
 
 
 def test_to_write_a_committed_offset_calls_few_functions() -> None:
-    calls = 0
-
-    def count(_frame: object, event: str, _argument: object) -> None:
-        nonlocal calls
-        calls += event == "call"
-
     offsets = [
         Record(
             OffsetCommitKey("group", "topic", partition),
@@ -154,13 +148,12 @@ def test_to_write_a_committed_offset_calls_few_functions() -> None:
         for partition in range(1_000_000, 1_000_100)
     ]
     encode(offsets[0])
-    sys.setprofile(count)
-    try:
+
+    def write() -> None:
         for offset in offsets[1:]:
             encode(offset)
-    finally:
-        sys.setprofile(None)
-    assert calls <= 12 * len(offsets)
+
+    assert calls(write) <= 12 * len(offsets)
 
 
 @MANY

@@ -8,9 +8,7 @@ counted or not, depending on the tests that ran before. So each load runs twice,
 counts.
 """
 
-import gc
 import random
-import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import timedelta
 from typing import Any, TypeVar
@@ -30,6 +28,7 @@ from protocol.records import (
 from protocol.unread import Row
 from protocol.wire.frames import encode_response
 from protocol.wire.messages import OwnedTopicPartitions, ShareGroupHeartbeatRequest
+from tests.counting import calls
 from tests.failover.apis import asks
 from tests.failover.working import beat, working_driver
 from tests.protocol.groups.earlier import EARLIER
@@ -98,17 +97,9 @@ class Load:
     def _counted(self, do: Callable[[], Any]) -> Any:
         if not self.counts:
             return do()
-
-        def tally(_frame: Any, event: str, _argument: Any) -> None:
-            self.calls += event == "call"
-
-        gc.disable()  # a collection may call hooks, which are not our work
-        sys.setprofile(tally)
-        try:
-            return do()
-        finally:
-            sys.setprofile(None)
-            gc.enable()
+        said: list[Any] = []
+        self.calls += calls(lambda: said.append(do())) - 1
+        return said[0]
 
 
 class MemberLoad(Load):
