@@ -5,9 +5,10 @@ mostly wait, so most lanes begin with those. The others only compute, and stand 
 that they do not delay deadlines; not further than that, or they would not get on. A new directory
 belongs to the part "others" until it is named here.
 
-Up to three failed tests with clusters run once more, alone: a machine that many share can stand
-still for longer than any deadline. Those that pass then are named as FLAKY in the last lines, so
-that somebody looks. Tests that only compute get no second chance: they depend on no deadline.
+Up to three failed tests run once more, alone: a machine that many share can stand still for
+longer than any deadline. Those that pass then are named as FLAKY in the last lines, so that people
+looks. No failure that chance has found is lost by that: a property test tries the example again
+that failed (from Hypothesis's database or, in continuous integration, because all are the same).
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ from typing import Final
 ROOT: Final = Path(__file__).resolve().parent.parent
 CACHE: Final = ROOT / ".pytest_cache" / "parts"
 AGAIN_MAX: Final = 3
-"""How many failed tests with clusters run once more; more than that are no accident."""
+"""How many failed tests run once more; more than that are no accident."""
 
 SLOWEST: Final = 15
 LASTFAILED: Final = Path("v/cache/lastfailed")
@@ -148,16 +149,15 @@ def failed_tests(part: Part) -> list[str]:
         return []
 
 
-def second_chance() -> list[str]:
-    """Run up to three failed tests with clusters again; return those that pass then."""
-    failed = {part.name: failed_tests(part) for part in WAITING if part.code}
-    tests = [test for some in failed.values() for test in some]
-    if len(tests) > AGAIN_MAX or any(part.code > 1 for part in WAITING):
+def second_chance(parts: Sequence[Part]) -> list[str]:
+    """Run up to three failed tests again; return those that pass then."""
+    failed = {part.name: failed_tests(part) for part in parts if part.code}
+    if sum(map(len, failed.values())) > AGAIN_MAX or any(part.code > 1 for part in parts):
         return []
-    for part in WAITING:
+    for part in parts:
         if failed.get(part.name):
             carry_out(part, *LAST_FAILED)
-    return [test for part in WAITING if not part.code for test in failed.get(part.name, ())]
+    return [test for part in parts if not part.code for test in failed.get(part.name, ())]
 
 
 def section(said: str, title: str) -> str:
@@ -177,7 +177,7 @@ def main() -> int:
     parts = [*WAITING, *COMPUTING]
     all_lanes()
     slowest = {part.name: section(part.said, f"slowest {SLOWEST} durations") for part in parts}
-    flaky = second_chance()
+    flaky = second_chance(parts)
     backend.wait()
     for name, said in slowest.items():
         print(f"\nSlowest of {name}:\n{said}", end="")

@@ -47,33 +47,27 @@ def test_fails_once():
 """
 
 
-def test_a_failed_test_of_the_waiting_runs_again_alone(
-    parts: ModuleType, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_a_failed_test_runs_again_alone(parts: ModuleType, tmp_path: Path) -> None:
     (tmp_path / "test_it.py").write_text(TESTS)
     options = ["-c", os.devnull, f"--rootdir={tmp_path}"]
     part = parts.Part("waiting", [*options, str(tmp_path / "test_it.py")])
-    monkeypatch.setattr(parts, "WAITING", [part])
     parts.carry_out(part)
     assert part.code == 1
     assert "1 failed, 1 passed" in part.said
     assert [name.rpartition("::")[2] for name in parts.failed_tests(part)] == ["test_fails_once"]
-    flaky = parts.second_chance()
+    flaky = parts.second_chance([part])
     assert [name.rpartition("::")[2] for name in flaky] == ["test_fails_once"]
     assert part.code == 0
     assert "1 passed" in part.said
 
 
-def test_many_failed_tests_are_no_accident(
-    parts: ModuleType, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_many_failed_tests_are_no_accident(parts: ModuleType) -> None:
     part = parts.Part("waiting", [], code=1)
-    monkeypatch.setattr(parts, "WAITING", [part])
     noted = part.cache / parts.LASTFAILED
     noted.parent.mkdir(parents=True)
     noted.write_text(json.dumps({f"test_{number}": True for number in range(4)}, indent=2))
     assert len(parts.failed_tests(part)) == 4
-    assert parts.second_chance() == []
+    assert parts.second_chance([part]) == []
     assert part.code == 1
 
 
