@@ -34,9 +34,10 @@ async def until_async(condition: Callable[[], Awaitable[T]], deadline_s: float, 
     """Do as :func:`until` does, without blocking the event loop."""
     end = time.monotonic() + deadline_s
     while True:
+        is_last = time.monotonic() > end  # a machine that stood still in between is asked once more
         said = await condition()
         if said:
             return said
-        if time.monotonic() > end:
+        if is_last:
             raise AssertionError(f"not within {deadline_s:g} s: {what}; last seen: {said!r}")
         await asyncio.sleep(PAUSE_S)
