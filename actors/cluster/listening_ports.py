@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import random
 import socket
 from typing import TYPE_CHECKING, Final
 
@@ -13,6 +14,10 @@ if TYPE_CHECKING:
 
     from actors.cluster.spec import Address
 
+SERVER_PORTS: Final = range(12_000, 30_000)
+"""Below the ports that Linux (from 32768) and others (from 49152) give to outgoing connections."""
+
+TRIES: Final = 20
 LOCAL_HOST: Final = "127.0.0.1"
 DEFAULT_PORT: Final = 9092
 """Where the first coordinator of a host listens if nothing else is asked for."""
@@ -34,7 +39,7 @@ def choose_ports(wanted: Sequence[Address], before: Sequence[int] = ()) -> tuple
     found = []
     for (host, port), previous in zip(map(_pair, wanted), last, strict=True):
         is_kept = previous and previous not in taken and not bind_error(host, previous)
-        found.append(port or (previous if is_kept else _free_port(host, {*taken, *last})))
+        found.append(port or (previous if is_kept else free_port(host, {*taken, *last})))
         taken.add(found[-1])
     return tuple(found)
 
@@ -43,7 +48,15 @@ def _pair(address: Address) -> tuple[str, int]:
     return address.host, address.port
 
 
-def _free_port(host: str, but: Collection[int]) -> int:
+def free_port(host: str = LOCAL_HOST, but: Collection[int] = ()) -> int:
+    """Return a port that can be bound, none of ``but``.
+
+    If possible it is none that the kernel gives to outgoing connections: one of these could have it
+    when a process that was killed comes back to its port.
+    """
+    for port in random.sample(SERVER_PORTS, TRIES):
+        if port not in but and not bind_error(host, port):
+            return port
     with contextlib.ExitStack() as stack:
         while True:
             probe = stack.enter_context(_socket(host))

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import contextlib
-import socket
 from typing import TYPE_CHECKING
 
 import psutil
 
+from actors.cluster.listening_ports import free_port
 from actors.cluster.processes import descendants, started
 
 if TYPE_CHECKING:
@@ -69,11 +69,3 @@ def listening_ports(pids: Iterable[int]) -> set[int]:
                 if row.status == psutil.CONN_LISTEN and row.laddr
             }
     return ports
-
-
-def free_port() -> int:
-    """Return a TCP port of 127.0.0.1 on which no process listens now."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port

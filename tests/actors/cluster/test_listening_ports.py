@@ -4,7 +4,8 @@ import socket
 
 import pytest
 
-from actors.cluster.listening_ports import choose_ports
+from actors.cluster import listening_ports
+from actors.cluster.listening_ports import SERVER_PORTS, TRIES, choose_ports
 from actors.cluster.spec import Address
 from actors.errors import BadInputError
 
@@ -26,6 +27,19 @@ def test_free_ports_are_those_of_the_last_start() -> None:
     ports = choose_ports(at(0, 0, 0, 0))
     assert len(set(ports)) == 4
     assert choose_ports(at(0, 0, 0, 0), ports) == ports
+
+
+def test_chosen_ports_are_none_that_outgoing_connections_get() -> None:
+    assert all(port in SERVER_PORTS for port in choose_ports(at(*[0] * 20)))
+
+
+def test_without_a_free_one_among_those_any_port_is_chosen(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    with socket.create_server((HOST, 0)) as taken:
+        monkeypatch.setattr(listening_ports, "SERVER_PORTS", [taken.getsockname()[1]] * TRIES)
+        (port,) = choose_ports(at(0))
+        assert port != taken.getsockname()[1]
 
 
 def test_a_kept_port_that_is_taken_by_now_is_replaced_and_the_others_stay() -> None:
