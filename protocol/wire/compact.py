@@ -13,13 +13,13 @@ if TYPE_CHECKING:
 
 NULL: Final = b"\0"
 NO_TAGS: Final = b"\0"
-_SMALL: Final = tuple(bytes([number]) for number in range(128))
+SMALL: Final = tuple(bytes([number]) for number in range(128))
 
 
 def uvarint(value: int) -> bytes:
     """Encode a non-negative number."""
     if value < 128:
-        return _SMALL[value]
+        return SMALL[value]
     parts = bytearray()
     while value >= 128:
         parts.append(value & 127 | 128)

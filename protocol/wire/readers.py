@@ -18,6 +18,7 @@ from kio.serial._parse import get_field_reader
 from kio.serial.readers import read_unsigned_varint
 
 from protocol.wire.convert import default_of, unwrap
+from protocol.wire.struct_readers import struct_reader
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -83,6 +84,20 @@ def _could_claim(shape: type[Entity]) -> bool:
     return False
 
 
+@cache
+def _claim_decoder(shape: type[Entity]) -> Callable[[bytes, int], Any]:
+    """Make the function that decodes a message with HUGE_CLAIM in it: it may claim much, or not."""
+    read = struct_reader(shape)
+
+    def decode(data: bytes, offset: int) -> Any:
+        try:
+            return read(data, offset)[0]
+        except Exception:
+            return _read_carefully(shape, data, offset)
+
+    return decode
+
+
 class _Counted(bytes):
     """A message's bytes, and how many array elements may still be decoded from them."""
 
@@ -98,13 +113,17 @@ def request_decoder(shape: type[Entity], elements_max: int) -> Callable[[bytes, 
     a message of more than LARGE bytes is decoded in Python, which counts the elements.
     """
     decode = decoder(shape)
-    could_claim = _could_claim(shape)
+    claims = HUGE_CLAIM.search if _could_claim(shape) else None
+    decode_claim = _claim_decoder(shape) if claims else decode
     count_elements = _element_count(shape)
     has_long_text = _text_check(shape) if shape.__flexible__ else None
+    few_bytes = min(TEXT_BYTES_MAX, elements_max)
 
     def decode_request(data: bytes, offset: int) -> Any:
-        if len(data) <= TEXT_BYTES_MAX:
-            return read(data, offset)
+        if len(data) <= few_bytes:  # an element has at least one byte
+            if claims is not None and claims(data, offset):
+                return decode_claim(data, offset)
+            return decode(data, offset)
         message = read(data, offset)
         if has_long_text is not None and has_long_text(message):
             raise UnreadableError(f"a string is longer than {TEXT_BYTES_MAX} bytes")
@@ -112,11 +131,10 @@ def request_decoder(shape: type[Entity], elements_max: int) -> Callable[[bytes, 
 
     def read(data: bytes, offset: int) -> Any:
         if len(data) <= LARGE:
-            if could_claim and HUGE_CLAIM.search(data, offset):
-                message = _read_carefully(shape, data, offset)
+            if claims is not None and claims(data, offset):
+                message = decode_claim(data, offset)
             else:
                 message = decode(data, offset)
-            # An element has at least one byte.
             if count_elements is not None and len(data) > elements_max:
                 _check_count(count_elements(message), elements_max)
             return message

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import io
 import pickle
 import struct
+from collections.abc import Callable
 from dataclasses import replace
+from datetime import timedelta
+from functools import partial
 from typing import Any
 from uuid import UUID
 
@@ -12,8 +16,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from kio.schema.heartbeat.v4.request import HeartbeatRequest
+from kio.schema.heartbeat.v4.response import HeartbeatResponse
 from kio.schema.offset_commit.v6.request import OffsetCommitRequest as OffsetCommitRequestV6
 from kio.schema.offset_commit.v9.request import OffsetCommitRequest as OffsetCommitRequestV9
+from kio.schema.sync_group.v5.response import SyncGroupResponse
+from kio.serial import entity_writer
 
 from protocol.wire.apis import API
 from protocol.wire.convert import blank
@@ -45,6 +52,61 @@ def test_the_reader_reads_back_what_was_written(shape: Any, data: st.DataObject)
     message = data.draw(messages(shape))
     written = encoder(shape)(message)
     assert decoder(shape)(b"xy" + written + b"trailing", 2) == message
+
+
+@pytest.mark.parametrize("shape", SHAPES, ids=lambda s: f"{s.__name__}-v{s.__version__}")
+@QUICK
+@given(data=st.data())
+def test_the_bytes_are_kios(shape: Any, data: st.DataObject) -> None:
+    message = data.draw(messages(shape))
+    assert encoder(shape)(message) == by_kio(shape, message)
+
+
+def by_kio(shape: Any, message: Any) -> bytes:
+    buffer = io.BytesIO()
+    entity_writer(shape)(buffer, message)
+    return buffer.getvalue()
+
+
+UNUSUAL: list[tuple[Any, dict[str, Any]]] = [
+    (HeartbeatRequest, {"group_id": None}),
+    (HeartbeatRequest, {"group_id": b"bytes"}),
+    (HeartbeatRequest, {"group_id": "long" * 100}),
+    (HeartbeatRequest, {"group_id": "longer" * 10_000}),
+    (HeartbeatRequest, {"group_id": "\ud800"}),
+    (HeartbeatRequest, {"generation_id": 2**31}),
+    (HeartbeatRequest, {"generation_id": None}),
+    (HeartbeatRequest, {"generation_id": 1.5}),
+    (OffsetCommitRequestV6, {"group_id": None}),
+    (OffsetCommitRequestV6, {"group_id": "g" * 32_767}),
+    (OffsetCommitRequestV6, {"group_id": "g" * 32_768}),
+    (OffsetCommitRequestV6, {"topics": None}),
+    (OffsetCommitRequestV6, {"topics": [1]}),
+    (OffsetCommitRequestV9, {"topics": None}),
+    (HeartbeatResponse, {"error_code": 7}),
+    (HeartbeatResponse, {"error_code": None}),
+    (HeartbeatResponse, {"throttle_time": timedelta(microseconds=1_500)}),
+    (HeartbeatResponse, {"throttle_time": timedelta(microseconds=2_500)}),
+    (HeartbeatResponse, {"throttle_time": timedelta(days=40)}),
+    (SyncGroupResponse, {"assignment": None}),
+    (SyncGroupResponse, {"assignment": "text"}),
+    (SyncGroupResponse, {"assignment": bytearray(b"bytes")}),
+]
+
+
+@pytest.mark.parametrize(("shape", "values"), UNUSUAL, ids=lambda each: str(each)[:40])
+def test_unusual_values_are_written_or_refused_as_kio_does(
+    shape: Any, values: dict[str, Any]
+) -> None:
+    message = blank(shape, **values)
+    assert outcome(encoder(shape), message) == outcome(partial(by_kio, shape), message)
+
+
+def outcome(write: Callable[[Any], bytes], message: Any) -> object:
+    try:
+        return write(message)
+    except Exception as error:
+        return type(error), str(error)
 
 
 def test_a_remembered_answer_is_written_once_and_another_equal_one_is_its_own() -> None:
