@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, Final
 from actors.stories.file import StoryFile, entry_of
 from protocol.reasons import reason
 from protocol.stories.history import StoryEntry
-from protocol.stories.teller import StoryTeller
+from protocol.stories.teller import StoryTeller, outlived
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Sequence
     from pathlib import Path
 
     from actors.stories.file import StoredStories
@@ -83,7 +83,7 @@ class StoryKeeper:
         self._load()
         while not self._closing.is_set() or not self._waiting.empty():
             taken = self._take()
-            told = self._tell(each for each in taken if not isinstance(each, StoryEntry))
+            told = self._tell([each for each in taken if not isinstance(each, StoryEntry)])
             if told and self._closing.is_set():
                 self._store(told)  # the event loop takes no more
             elif told:
@@ -98,12 +98,13 @@ class StoryKeeper:
             taken.append(self._waiting.get())
         return [each for each in taken if each is not None]
 
-    def _tell(self, facts: Iterable[Fact]) -> list[StoryEntry]:
+    def _tell(self, facts: Sequence[Fact]) -> list[StoryEntry]:
         """Tell the stories; of those of one batch only the last revision counts."""
         found: dict[tuple[str, tuple[int, int]], StoryEntry] = {}
-        for fact in facts:
+        skipped = outlived(facts)
+        for place, fact in enumerate(facts):
             try:
-                for story in self._teller.tell(fact):
+                for story in self._teller.tell(fact, is_outlived=place in skipped):
                     found[story.group_id, story.key] = entry_of(story)
             except Exception:
                 _log.exception("the story of a %s could not be told", type(fact).__name__)

@@ -6,6 +6,7 @@ loses its oldest one; so a group that rebalances all the time does not push out 
 
 from __future__ import annotations
 
+from bisect import bisect_left, insort
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -44,7 +45,10 @@ class StoryEntry(NamedTuple):
 
 @dataclass(slots=True)
 class _Ring:
+    """A group's stories; ``order`` has what :func:`_order` says of each, ascending."""
+
     entries: dict[tuple[int, int], StoryEntry] = field(default_factory=dict)
+    order: list[tuple[int, int, int]] = field(default_factory=list)
     dropped: int = 0
 
 
@@ -91,7 +95,7 @@ class History:
         if known is not None:
             if known.revision >= entry.revision:
                 return False
-            ring.entries[entry.key] = entry
+            del ring.order[bisect_left(ring.order, _order(known))]
             self.size += entry.size - known.size
         else:
             if ring.dropped and entry.ended_ms <= _oldest(ring).ended_ms:
@@ -99,10 +103,11 @@ class History:
             count = len(ring.entries)
             self._by_count[count].pop(entry.group_id, None)
             self._by_count[count + 1][entry.group_id] = None
-            ring.entries[entry.key] = entry
             self.size += entry.size
-            if len(ring.entries) > self._per_group:
-                self._drop_oldest(entry.group_id)
+        ring.entries[entry.key] = entry
+        insort(ring.order, _order(entry))
+        if len(ring.entries) > self._per_group:
+            self._drop_oldest(entry.group_id)
         while self.size > self._bytes_max and self._rings:
             self._drop_oldest(self._largest())
         return True
@@ -141,7 +146,7 @@ class History:
         oldest = _oldest(ring)
         count = len(ring.entries)
         self._by_count[count].pop(group_id, None)
-        del ring.entries[oldest.key]
+        del ring.entries[oldest.key], ring.order[0]
         self.size -= oldest.size
         ring.dropped += 1
         if ring.entries:
@@ -156,4 +161,4 @@ def _order(entry: StoryEntry) -> tuple[int, int, int]:
 
 
 def _oldest(ring: _Ring) -> StoryEntry:
-    return min(ring.entries.values(), key=_order)
+    return ring.entries[ring.order[0][1:]]

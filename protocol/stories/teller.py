@@ -7,7 +7,7 @@ first. So a coordinator that dies in between leaves the first half.
 
 from __future__ import annotations
 
-from collections import OrderedDict
+from collections import Counter, OrderedDict
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
@@ -21,12 +21,13 @@ from protocol.groups.facts import (
 )
 from protocol.stories import classic_draft, members
 from protocol.stories.causes import Cause
+from protocol.stories.history import STORIES_PER_GROUP
 from protocol.stories.recent_events import RecentEvents
 from protocol.stories.story import GROUP_ID_MAX, RebalanceStory, StoryOutcome, cut
 from protocol.stories.target_draft import TargetDraft
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from protocol.groups.facts import Fact
 
@@ -48,15 +49,18 @@ class StoryTeller:
         self._drafts: OrderedDict[str, TargetDraft] = OrderedDict()
         self._converted: OrderedDict[str, None] = OrderedDict()
 
-    def tell(self, fact: Fact) -> Iterator[RebalanceStory]:
-        """Take a fact; return the stories that it completes or begins."""
+    def tell(self, fact: Fact, *, is_outlived: bool = False) -> Iterator[RebalanceStory]:
+        """Take a fact; return the stories that it completes or begins.
+
+        ``is_outlived``: its story would be forgotten at once (:func:`outlived`), and is not told.
+        """
         group_id = fact.group_id
         if len(group_id) > GROUP_ID_MAX:
             return
         match fact:
             case MemberEvent():
                 self._recent.add(fact)
-                if fact.changes_nothing:
+                if fact.changes_nothing and not is_outlived:
                     yield self._numbered(_unchanged(fact))
             case RebalanceEnded():
                 started_ms, ended_ms = fact.phases[0].started_ms, fact.phases[-1].ended_ms
@@ -113,6 +117,24 @@ class StoryTeller:
         """Give a story its number: later ones have greater numbers, also after a restart."""
         self._number = max(self._number + 1, story.ended_ms)
         return replace(story, node_id=self._node_id, number=self._number)
+
+
+def outlived(facts: Sequence[Fact]) -> set[int]:
+    """Return the places of facts whose stories the histories would forget at once.
+
+    These are static members that came back, of which thousands may come together, followed by more
+    of the same group than a history keeps. It keeps one less than are told: so it knows that there
+    were others.
+    """
+    told: Counter[str] = Counter()
+    found = set()
+    for place in range(len(facts) - 1, -1, -1):
+        fact = facts[place]
+        if isinstance(fact, MemberEvent) and fact.changes_nothing:
+            told[fact.group_id] += 1
+            if told[fact.group_id] > STORIES_PER_GROUP + 1:
+                found.add(place)
+    return found
 
 
 def _unchanged(event: MemberEvent) -> RebalanceStory:

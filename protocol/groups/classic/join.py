@@ -16,7 +16,6 @@ empty       some        takes the instance over (``classic_static``), or joins a
 
 from __future__ import annotations
 
-from dataclasses import replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
@@ -25,7 +24,7 @@ from protocol.groups.classic import static as classic_static
 from protocol.groups.classic.group import ClassicGroupMember
 from protocol.groups.classic.join_request import has_other_topics, read, update
 from protocol.groups.classic.states import ClassicGroupState
-from protocol.groups.facts import MemberEventKind, RebalanceTrigger
+from protocol.groups.facts import MemberEvent, MemberEventKind, RebalanceTrigger
 from protocol.groups.timers import TimerKind
 from protocol.wire.errors import ErrorCode, KafkaError
 from protocol.wire.messages import JoinGroupRequest
@@ -193,10 +192,23 @@ def _add(ctx: Context, group: ClassicGroupRuntime, join: Join, member_id: str) -
     group.add(member, message.protocol_type)
     group.park_join(member, join.request.ticket)
     membership.arm(ctx, group, member, now + NEW_MEMBER_TIMEOUT_MS)
-    event = membership.event(ctx, group, member, MemberEventKind.JOINED, now)
-    event = replace(event, reason=membership.cut(message.reason))
+    event = _event(member, join, MemberEventKind.JOINED)
     group.event_log.note(ctx, event)
     rebalance.prepare(ctx, group, RebalanceTrigger.MEMBER_JOINED, event, now)
+
+
+def _event(member: ClassicGroupMember, join: Join, kind: MemberEventKind) -> MemberEvent:
+    return MemberEvent(
+        group_id=join.message.group_id,
+        time_ms=join.now,
+        kind=kind,
+        member_id=member.member_id,
+        group_instance_id=member.group_instance_id,
+        client_id=member.client_id,
+        client_host=member.client_host,
+        reason=membership.cut(join.message.reason),
+        client_software=member.client_software,
+    )
 
 
 def _join_known(ctx: Context, group: ClassicGroupRuntime, join: Join) -> None:
@@ -212,8 +224,7 @@ def _join_known(ctx: Context, group: ClassicGroupRuntime, join: Join) -> None:
         return
     ids = (message.member_id, message.group_instance_id)
     member = membership.find(ctx, group, ids, now)
-    event = membership.event(ctx, group, member, MemberEventKind.REJOINED, now)
-    event = replace(event, reason=membership.cut(message.reason))
+    event = _event(member, join, MemberEventKind.REJOINED)
     group.event_log.note(ctx, event)
     if _must_rebalance(group, member, join):
         trigger = _trigger(group, member, join)

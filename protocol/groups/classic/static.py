@@ -8,7 +8,6 @@ is persisted before the answer is sent, so that a failover does not restore the 
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from protocol.groups.classic import answers, membership, rebalance
@@ -29,19 +28,22 @@ def take_over(ctx: Context, group: ClassicGroupRuntime, join: Join, new_member_i
     previous_leader = group.leader_id
     is_stable = group.state is ClassicGroupState.STABLE
     subscribed = _subscribed(group, member) if is_stable else None
-    event = _replace(ctx, group, member, join, new_member_id)
+    previous_member_id = member.member_id
+    _replace(ctx, group, member, join, new_member_id)
     if is_stable:
         if group.protocol_lists.select() != group.protocol_name:
             trigger = RebalanceTrigger.STATIC_PROTOCOL_CHANGED
         elif has_other_topics(group, subscribed, _subscribed(group, member)):
             trigger = RebalanceTrigger.STATIC_SUBSCRIPTION_CHANGED
         else:
-            group.event_log.note(ctx, replace(event, changes_nothing=True))
+            event = _replaced(member, join, previous_member_id, changes_nothing=True)
+            group.event_log.note(ctx, event)
             _keep_generation(ctx, group, member, join, previous_leader)
             return
     else:
         # The leader may be computing an assignment for the old member id, which would be lost.
         trigger = RebalanceTrigger.STATIC_MEMBER_REPLACED
+    event = _replaced(member, join, previous_member_id)
     group.event_log.note(ctx, event)
     membership.park_join(ctx, group, member, join.request.ticket)
     rebalance.prepare(ctx, group, trigger, event, join.now)
@@ -58,26 +60,35 @@ def _replace(
     member: ClassicGroupMember,
     join: Join,
     new_member_id: str,
-) -> MemberEvent:
-    previous_member_id = member.member_id
+) -> None:
     membership.fence(ctx, group, member)
-    ctx.timers.cancel(TimerKind.SESSION, group.group_id, previous_member_id)
+    ctx.timers.cancel(TimerKind.SESSION, group.group_id, member.member_id)
     group.replace(member, new_member_id)
     update(group, member, join)
     member.is_new = False
     membership.touch(ctx, group, member, join.now)
+
+
+def _replaced(
+    member: ClassicGroupMember,
+    join: Join,
+    previous_member_id: str,
+    *,
+    changes_nothing: bool = False,
+) -> MemberEvent:
     client = join.request.client
     return MemberEvent(
-        group_id=group.group_id,
+        group_id=join.message.group_id,
         time_ms=join.now,
         kind=MemberEventKind.REPLACED,
-        member_id=new_member_id,
+        member_id=member.member_id,
         group_instance_id=member.group_instance_id,
         client_id=client.client_id,
         client_host=client.host,
         reason=membership.cut(join.message.reason),
         previous_member_id=previous_member_id,
         client_software=client.software,
+        changes_nothing=changes_nothing,
     )
 
 
