@@ -8,15 +8,22 @@ from protocol.groups.facts import (
     RebalancePhase,
     RebalanceTrigger,
 )
+from protocol.stories.history import STORIES_PER_GROUP, History, StoryEntry
 from protocol.stories.sentence import short_sentence
 from protocol.stories.story import RebalanceStory, StoryOutcome
-from protocol.stories.teller import StoryTeller
+from protocol.stories.teller import StoryTeller, outlived
 from tests.protocol.stories.facts import NOW, event, named, rebalance, reconciled, target
 
 
 def tell(*facts: object) -> list[RebalanceStory]:
     teller = StoryTeller(3)
     return [story for fact in facts for story in teller.tell(fact)]  # type: ignore[arg-type]
+
+
+def entry_of(story: RebalanceStory) -> StoryEntry:
+    return StoryEntry(
+        story.group_id, story.node_id, story.number, story.revision, story.ended_ms, b"{}"
+    )
 
 
 def test_who_did_not_join_in_time_and_the_time_without_service() -> None:
@@ -121,6 +128,40 @@ def test_a_static_member_that_came_back_changed_nothing() -> None:
     assert short_sentence(story) == (
         "member i-3 (10.0.0.4) came back under a new member id; nothing else changed"
     )
+
+
+def test_of_many_that_came_back_only_those_are_told_that_are_kept() -> None:
+    """One more than a history keeps: so each history knows that older ones made room."""
+    facts = [
+        event(
+            MemberEventKind.REPLACED,
+            group_id=group_id,
+            time_ms=NOW + number,
+            changes_nothing=True,
+        )
+        for number in range(STORIES_PER_GROUP + 11)
+        for group_id in ("orders", "payments")
+    ]
+    rebalances = [rebalance(), rebalance(group_id="few")]
+    few = [event(MemberEventKind.REPLACED, group_id="few", changes_nothing=True)] * 3
+    every = [*rebalances, *facts, *few]
+    skipped = outlived(every)
+    assert {every[place].group_id for place in skipped} == {"orders", "payments"}
+    assert len(skipped) == 20
+    kept, whole = History(0), History(0)
+    kept_teller, teller = StoryTeller(0), StoryTeller(0)
+    for place, fact in enumerate(every):
+        for story in kept_teller.tell(fact, is_outlived=place in skipped):
+            kept.add(entry_of(story))
+        for story in teller.tell(fact):
+            whole.add(entry_of(story))
+    for group_id in ("orders", "payments", "few"):
+        mine, all_of_them = kept.of_group(group_id), whole.of_group(group_id)
+        assert [each.ended_ms for each in mine.entries] == [
+            each.ended_ms for each in all_of_them.entries
+        ]
+        assert mine.since_ms == all_of_them.since_ms
+        assert bool(mine.dropped) == bool(all_of_them.dropped)
 
 
 def test_a_group_that_changes_its_type() -> None:
