@@ -11,6 +11,7 @@ from functools import lru_cache
 from operator import attrgetter
 from typing import TYPE_CHECKING, Final, TypeVar
 
+from protocol.record_types.classic import MemberMetadata
 from protocol.record_types.consumer import EMPTY_CLASSIC_METADATA, ClassicMemberMetadata
 from protocol.wire import compact
 from protocol.wire.writers import encoder
@@ -21,7 +22,6 @@ if TYPE_CHECKING:
 
     from protocol.record_types.classic import (
         GroupMetadataValue,
-        MemberMetadata,
         OffsetCommitKey,
         OffsetCommitValue,
         Written,
@@ -40,7 +40,6 @@ if TYPE_CHECKING:
 
 _NULL_STRING: Final = b"\xff\xff"
 _INT32: Final = struct.Struct(">i")
-_INT32_INT32: Final = struct.Struct(">ii")
 _INT64: Final = struct.Struct(">q")
 _INT64_INT32: Final = struct.Struct(">qi")
 _SNAPSHOT: Final = struct.Struct(">iiiqqq")
@@ -51,6 +50,7 @@ NO_DELIVERY_COUNT: Final = -1
 
 _INT64_INT64: Final = struct.Struct(">qq")
 NAMES_REMEMBERED: Final = 16_384
+_member: Final = encoder(MemberMetadata)
 _BYTES_OF: Final = attrgetter("written")
 
 WrittenT = TypeVar("WrittenT", bound="Written")
@@ -112,20 +112,6 @@ def _written(values: Sequence[WrittenT], write: Callable[[WrittenT], bytes]) -> 
         return [*map(_BYTES_OF, values)]
 
 
-def _member(member: MemberMetadata) -> bytes:
-    return b"".join(
-        [
-            _string(member.member_id),
-            _string(member.group_instance_id),
-            _string(member.client_id),
-            _string(member.client_host),
-            _INT32_INT32.pack(member.rebalance_timeout, member.session_timeout),
-            _bytes(member.subscription),
-            _bytes(member.assignment),
-        ]
-    )
-
-
 @lru_cache(maxsize=NAMES_REMEMBERED)
 def _topic_id(topic_id: UUID) -> bytes:
     return b"\x01\x00\x10" + topic_id.bytes
@@ -141,10 +127,6 @@ def _string(text: str | None) -> bytes:
         return _NULL_STRING
     encoded = text.encode()
     return len(encoded).to_bytes(2, "big", signed=True) + encoded
-
-
-def _bytes(data: bytes) -> bytes:
-    return _INT32.pack(len(data)) + data
 
 
 def member_metadata(value: ConsumerGroupMemberMetadataValue) -> bytes:

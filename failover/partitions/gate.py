@@ -48,10 +48,12 @@ class CommitGate:
         """
         if not self._waiting:
             return reply
+        ends = self._group_ends
         if groups is None:
             end_offset = self._last_end
+        elif len(groups) == 1:
+            end_offset = ends.get(groups[0], self._floor)
         else:
-            ends = self._group_ends
             end_offset = max((ends.get(group, self._floor) for group in groups), default=0)
         waiting = self._waiting.get(end_offset)
         if waiting is None:

@@ -30,7 +30,8 @@ class Replies:
     only for a lease. ``calls`` are groups' calls of share coordinators that may be sent: they wait
     as replies do. ``deferred`` are the groups of requests about several that are answered by a
     later event. ``unleased_from_ms`` is since when there has been none. At ``silent_at_ms`` they
-    have waited too long: another replica should lead.
+    have waited too long: another replica should lead. The first ``_ran`` of ``new`` are known to
+    wait for the groups ``_running``.
     """
 
     def __init__(self, patience_ms: int) -> None:
@@ -43,6 +44,8 @@ class Replies:
         self.unleased_from_ms: int | None = None
         self.silent_at_ms: int | None = None
         self._patience_ms = patience_ms
+        self._running: frozenset[str] = frozenset()
+        self._ran = 0
 
     def add(
         self,
@@ -77,12 +80,15 @@ class Replies:
     def pass_gate(self, running: Collection[str]) -> None:
         """Let each new reply pass the gate or wait there; those of ``running`` groups stay new."""
         gate, committed = self.gate, self.committed
-        replies, self.new = self.new, []
+        known = self._ran if self._running.issubset(running) else 0
+        replies = self.new[known:]
+        del self.new[known:]
         for reply, groups in replies:
             if running and groups and groups[0] in running:
                 self.new.append((reply, groups))
             elif (free := gate.pass_or_hold(reply, groups)) is not None:
                 committed.append(free)
+        self._running, self._ran = frozenset(running), len(self.new)
 
     def release(self, high_watermark: int) -> None:
         """Release the replies whose records are committed."""
@@ -134,6 +140,7 @@ class Replies:
         """Take back this turn's answers for a group, with the groups of each reply."""
         taken: list[tuple[Request, Sequence[str] | None]] = []
         replies, self.new = self.new, []
+        self._ran = 0
         for reply, groups in replies:
             if isinstance(reply, CallShareState):
                 if reply.group_id != group_id:
@@ -156,6 +163,7 @@ class Replies:
         out += [refusal(request, code) for request in self.open.values()]
         self.open.clear()
         self.new.clear()
+        self._ran = 0
         self.deferred.clear()
         self.calls.clear()
         self.committed.clear()

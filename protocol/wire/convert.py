@@ -115,7 +115,7 @@ def converter(source: type, target: type, special: Mapping[str, Convert] = NO_SP
     long, and an offset commit is copied three times over (request, topic, partition).
     """
     if source is target and not special:
-        return _same
+        return same
     names: dict[str, Any] = {"new": object.__new__, "Target": target}
     have = {column.name: column for column in fields(source)}
     lines = ["def convert(x):", " y = new(Target)"]
@@ -154,5 +154,6 @@ def _copied(source: Field[Any], target: Field[Any], index: int, names: dict[str,
     return f"({copied}) if {value} is not None else d{index}"
 
 
-def _same(message: Any) -> Any:
+def same(message: Any) -> Any:
+    """Return the message: the copy of one to its own class."""
     return message

@@ -15,6 +15,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from protocol.wire.apis import API, Route, api_versions_response
+from protocol.wire.convert import same
 from protocol.wire.errors import ErrorCode
 from protocol.wire.readers import UnreadableError, decoder, request_decoder, skip_tags
 from protocol.wire.versions import UnsupportedVersionError, request_plan, response_plan
@@ -118,7 +119,7 @@ class _Codec(NamedTuple):
     """The functions and fields for one API version, looked up once."""
 
     decode: Callable[[bytes, int], Any]
-    up: Callable[[Any], Any]
+    up: Callable[[Any], Any] | None
     is_flexible: bool
     has_group_id_first: bool
 
@@ -134,7 +135,7 @@ def _request_codec(api_key: int, version: int, correlation: int) -> _Codec:
     plan = request_plan(api_key, version)
     codec = _Codec(
         request_decoder(plan.shape, api.elements_max),
-        plan.up,
+        None if plan.up is same else plan.up,
         plan.shape.__flexible__,
         api.route is Route.GROUP and fields(plan.shape)[0].name == "group_id",
     )
@@ -198,7 +199,9 @@ def decode_request(frame: bytes) -> Decoded:
                 raise UnreadableError("the client id is longer than the frame")
         if codec.is_flexible:
             at = at + 1 if frame[at] == 0 else skip_tags(frame, at)
-        message = codec.up(codec.decode(frame, at))
+        message = codec.decode(frame, at)
+        if codec.up is not None:
+            message = codec.up(message)
     except Exception as error:
         name = API[api_key].name
         raise BadFrame(f"{name} version {version} cannot be read: {error}") from None
@@ -222,8 +225,9 @@ def _response_writer(api_key: int, version: int) -> Callable[[int, Any], bytes]:
     def downgraded(message: Any) -> bytes:
         return write_shape(down(message))
 
-    has_few_answers = API[api_key].group.has_few_answers
-    encode = remembering(downgraded) if has_few_answers else downgraded
+    encode = write_shape if down is same else downgraded
+    if API[api_key].group.has_few_answers:
+        encode = remembering(encode)
     if plan.shape.__flexible__ and api_key != API_VERSIONS:
         pack, header = _FLEXIBLE_PREFIX.pack, 5
 

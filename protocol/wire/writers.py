@@ -68,18 +68,10 @@ _COMMON: Final = {
 }
 
 
-@cache
-def encoder(shape: type[Entity]) -> Encode:
-    """Make the function that encodes a message as the bytes of ``shape``."""
-    write, write_slowly = _made(shape), _by_kio(entity_writer(shape))
-
-    def encode(message: Any) -> bytes:
-        try:
-            return write(message)
-        except Exception:
-            return write_slowly(message)
-
-    return encode
+_OTHERWISE: Final = """
+ except Exception:
+  return whole(x)
+"""
 
 
 def _by_kio(write: Callable[[Any, Any], None]) -> Encode:
@@ -92,8 +84,8 @@ def _by_kio(write: Callable[[Any, Any], None]) -> Encode:
 
 
 @cache
-def _made(shape: type[Entity]) -> Encode:
-    """Compile the function of a class; it raises whatever it cannot do."""
+def encoder(shape: type[Entity]) -> Encode:
+    """Make the function that encodes a message as the bytes of ``shape``."""
     source = _Source(shape)
     exec(compile(source.text(), f"<writer of {shape.__name__}>", "exec"), source.names)
     made: Encode = source.names["write"]
@@ -106,11 +98,11 @@ class _Source:
     def __init__(self, shape: type[Entity]) -> None:
         self._shape = shape
         self._is_flexible = shape.__flexible__
-        self._lines = ["def write(x):"]
+        self._lines: list[str] = []
         self._parts: list[str] = []
         self._codes: list[str] = []
         self._packed: list[str] = []
-        self.names: dict[str, Any] = dict(_COMMON)
+        self.names: dict[str, Any] = {**_COMMON, "whole": _by_kio(entity_writer(shape))}
 
     def text(self) -> str:
         for index, column in enumerate(fields(self._shape)):
@@ -122,15 +114,15 @@ class _Source:
             self._number("B", "0")
         self._end_numbers()
         joined = f"join(({', '.join(self._parts)},))" if self._parts else "b''"
-        return "\n".join([*self._lines, f" return {joined}"])
+        lines = [*self._lines, f" return {joined}"]
+        return "\n".join(["def write(x):", " try:", *(f" {line}" for line in lines), _OTHERWISE])
 
     def _check_default(self, index: int, column: Field[Any]) -> None:
         default = column.default
         self.names[f"d{index}"] = (
             get_tagged_field_default(column) if default is MISSING else default
         )
-        self.names["whole"] = _by_kio(entity_writer(self._shape))
-        self._lines[1:1] = [f" if x.{column.name} != d{index}: return whole(x)"]
+        self._lines.insert(0, f" if x.{column.name} != d{index}: return whole(x)")
 
     def _field(self, index: int, column: Field[Any]) -> None:
         kind, is_array, nullable = unwrap(column)
@@ -181,7 +173,7 @@ class _Source:
         kind: Any
         kind, is_array, nullable = unwrap(column)
         value, write = f"v{index}", f"w{index}"
-        made = _made(kind)
+        made = encoder(kind)
         self.names[write] = once_each(made) if kind.__name__ in SHARED_ITEMS else made
         self._lines.append(f" {value} = x.{column.name}")
         if is_array:

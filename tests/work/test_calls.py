@@ -10,6 +10,7 @@ counts.
 
 import random
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any, TypeVar
 from uuid import UUID
@@ -26,7 +27,8 @@ from protocol.records import (
     encode,
 )
 from protocol.unread import Row
-from protocol.wire.frames import encode_response
+from protocol.wire.embedded import encode_subscription
+from protocol.wire.frames import decode_request, encode_request, encode_response
 from protocol.wire.messages import OwnedTopicPartitions, ShareGroupHeartbeatRequest
 from tests.counting import calls
 from tests.failover.apis import asks
@@ -46,10 +48,11 @@ LIMITS = {
     "consumer settle": 127,
     "consumer full heartbeat": 77,
     "consumer heartbeat": 42,
-    "share new assignment": 425,
-    "classic join": 74,
-    "classic sync": 54,
+    "share new assignment": 395,
+    "classic join": 69,
+    "classic sync": 48,
     "classic heartbeat": 35,
+    "classic restart": 87,
 }
 
 
@@ -236,6 +239,40 @@ class ClassicLoad(Load):
         assert not any(each.error_code for each in self.ask(12, 4, requests))
 
 
+class RestartLoad(Load):
+    """Static members that all return: frames are decoded, and answers encoded."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.names = [f"instance-{number}" for number in range(MEMBERS)]
+        self.generation = 0
+
+    def exchange(self, api_key: int, version: int, messages: Iterable[Any]) -> list[Any]:
+        """Send requests as frames that arrive together; return their answers."""
+        frames = [encode_request(api_key, version, 1, "c", each)[4:] for each in messages]
+        requests = [self._counted(lambda each=frame: decode_request(each)) for frame in frames]
+        answers = self.ask(api_key, version, [each.message for each in requests])
+        for answer in answers:
+            self._counted(lambda each=answer: encode_response(api_key, version, 1, each))
+        return answers
+
+    def restart(self) -> None:
+        """Let all members join without their member ids, and fetch their assignments."""
+        joins = [asks.join("g", "", name, encode_subscription(["t"])) for name in self.names]
+        joined = self.exchange(11, 9, joins)
+        assert not any(each.error_code for each in joined)
+        ids = [each.member_id for each in joined]
+        generation = joined[0].generation_id
+        shares = {} if generation == self.generation else dict.fromkeys(ids, b"assignment")
+        self.generation = generation
+        syncs = [
+            replace(asks.sync("g", generation, member_id, shares), group_instance_id=name)
+            for member_id, name in zip(ids, self.names, strict=True)
+        ]
+        synced = self.exchange(14, 5, syncs)
+        assert {(each.error_code, each.assignment) for each in synced} == {(0, b"assignment")}
+
+
 L = TypeVar("L", bound=Load)
 
 
@@ -277,6 +314,17 @@ def test_members_of_classic_groups_join_sync_and_heartbeat_in_few_calls() -> Non
         }
 
     assert second_run(ClassicLoad, run) == {}
+
+
+def test_static_members_of_classic_groups_restart_in_few_calls() -> None:
+    def run(load: RestartLoad) -> dict[str, float]:
+        load.restart()
+        generation = load.generation
+        counts = {"classic restart": load.calls_per_request(load.restart)}
+        assert load.generation == generation
+        return counts
+
+    assert second_run(RestartLoad, run) == {}
 
 
 def test_records_that_nothing_replays_are_not_read() -> None:

@@ -8,6 +8,7 @@ means.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from operator import attrgetter
 from typing import TYPE_CHECKING, ClassVar, Final
 
 from protocol.groups.classic.member_records import MemberRecords
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
     from protocol.groups.classic.states import Rebalance
     from protocol.groups.effects import HeartbeatLease, Ticket
     from protocol.wire.messages import JoinGroupRequestProtocol
+
+NAME: Final = attrgetter("name")
 
 CONSUMER: Final = "consumer"
 """The protocol type whose subscriptions the coordinator can read."""
@@ -224,10 +227,12 @@ class ClassicGroupRuntime:
             self.pending_sync[new_member_id] = None
 
     def set_protocols(
-        self, member: ClassicGroupMember, protocols: tuple[JoinGroupRequestProtocol, ...]
+        self,
+        member: ClassicGroupMember,
+        protocols: tuple[JoinGroupRequestProtocol, ...],
+        protocol_list: ProtocolList,
     ) -> None:
         """Store the member's protocols, and recount its vote when its list has changed."""
-        protocol_list = protocol_list_of(protocols)
         if protocol_list != member.protocol_list:
             self.protocol_lists.remove(member.protocol_list)
             self.protocol_lists.add(protocol_list)
@@ -273,4 +278,4 @@ class ClassicGroupRuntime:
 
 def protocol_list_of(protocols: tuple[JoinGroupRequestProtocol, ...]) -> ProtocolList:
     """Return the names, each once, most preferred first."""
-    return tuple(dict.fromkeys(protocol.name for protocol in protocols))
+    return tuple(dict.fromkeys(map(NAME, protocols)))

@@ -66,7 +66,7 @@ def has_other_topics(group: ClassicGroupRuntime, before: bytes | None, after: by
 
 def update(group: ClassicGroupRuntime, member: ClassicGroupMember, join: Join) -> None:
     """Update a member from its new request."""
-    group.set_protocols(member, join.message.protocols)
+    group.set_protocols(member, join.message.protocols, join.protocol_list)
     member.client_software = join.request.client.software
     member.session_timeout_ms = join.session_timeout_ms
     member.rebalance_timeout_ms = join.rebalance_timeout_ms

@@ -10,7 +10,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Sequence
 from itertools import chain
-from typing import TYPE_CHECKING, Any, Final, cast
+from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -112,4 +112,5 @@ class MemberRecords:
         blocks, count = self._blocks.values(), len(self._number_of)
         if count < SMALL:
             return tuple(chain.from_iterable(blocks))
-        return cast("tuple[MemberMetadata, ...]", MemberParts(tuple(blocks), count))
+        parts: Any = MemberParts(tuple(blocks), count)
+        return parts  # type: ignore[no-any-return]

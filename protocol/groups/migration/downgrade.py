@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from protocol.groups.classic import membership, rebuild
-from protocol.groups.classic.group import CONSUMER
+from protocol.groups.classic.group import CONSUMER, protocol_list_of
 from protocol.groups.classic.protocol_lists import ProtocolLists
 from protocol.groups.consumer.group import consumer_group_of
 from protocol.groups.facts import GroupConverted
@@ -102,7 +102,8 @@ def convert(
     assert group is not None
     group.event_log = runtime.event_log
     for member in group.members.values():
-        group.set_protocols(member, protocols[member.member_id])
+        offered = protocols[member.member_id]
+        group.set_protocols(member, offered, protocol_list_of(offered))
         membership.touch(ctx, group, member, now)
     return group
 

@@ -170,7 +170,8 @@ def test_a_subscription_that_cannot_be_read_keeps_a_group_classic() -> None:
     talk.classic_group("A")
     group = talk.context.classic_runtime[GROUP]
     member = group.members[talk.classic("A").member_id]
-    group.set_protocols(member, (JoinGroupRequestProtocol(name=EAGER, metadata=b"?"),))
+    offered = (JoinGroupRequestProtocol(name=EAGER, metadata=b"?"),)
+    group.set_protocols(member, offered, (EAGER,))
     assert "malformed" in talk.join("C").error_message
 
 
