@@ -27,6 +27,7 @@ from actors.coordinator.loop_watch import INTERVAL, LoopWatch
 from actors.coordinator.pump import Pump, PumpDependencies
 from actors.coordinator.registration import Registration, has_every_leader
 from actors.coordinator.state_copies import CopySlice, CopyStart, StateCopies
+from actors.coordinator.thread_switches import favour_event_loop
 from actors.installation import installed_version
 from actors.peers.handshake import LocalNode
 from actors.peers.peers import Peers
@@ -158,6 +159,7 @@ class Coordinator:
 
     def start(self) -> None:
         """Start; :attr:`ready` is set once clients can use every partition."""
+        favour_event_loop()
         if self._preparing is None:
             self._preparing = self._tasks.spawn(self._prepare())
         self._starting = self._tasks.spawn(self._start())

@@ -49,6 +49,9 @@ FRAME_SWEEPS: Final = 6
 FRAME_BYTES_PER_SWEEP: Final = 1 << 20
 """A frame must be complete after this many sweeps, plus one for each unit of its length."""
 
+REPEATED_BYTES_MAX: Final = 2 << 10
+"""The response to a longer request is not cached: the cache keeps requests, as many as 50,000."""
+
 NOTHING_ASKED: Final = (b"", None)
 
 
@@ -307,7 +310,7 @@ class Connection(asyncio.Protocol):
     def _take(self, frame: bytes) -> None:
         connections = self._connections
         key = None
-        if frame[:2] in LEASED_KEYS:
+        if frame[:2] in LEASED_KEYS and len(frame) <= REPEATED_BYTES_MAX:
             key = without_correlation_id(frame)
             answer = connections.memo.recall(key, frame, connections.handler.now)
             if answer is not None:

@@ -71,6 +71,18 @@ kio's native reader allocates as many elements as a compact array claims to have
 process if there is not enough memory. Any message with these bytes, whatever they are (a -1, text),
 is decoded in Python instead, where a length is checked against the number of bytes.
 """
+SCANNED_BYTES: Final = 4_096
+"""In a longer message these bytes are looked for by their classes, five times as fast."""
+
+_CLASSES: Final = b"0" * 0x20 + b"1" * 0x60 + b"2" * 0x80
+_HUGE: Final = (b"2221", b"2222")
+
+
+def _has_huge_claim(data: bytes, offset: int) -> bool:
+    if len(data) <= SCANNED_BYTES:
+        return HUGE_CLAIM.search(data, offset) is not None
+    classes = data.translate(_CLASSES)
+    return classes.find(_HUGE[0], offset) >= 0 or classes.find(_HUGE[1], offset) >= 0
 
 
 def _could_claim(shape: type[Entity]) -> bool:
@@ -117,7 +129,7 @@ def request_decoder(shape: type[Entity], elements_max: int) -> Callable[[bytes, 
     decode_claim = _claim_decoder(shape) if claims else decode
     count_elements = _element_count(shape)
     has_long_text = _text_check(shape) if shape.__flexible__ else None
-    few_bytes = min(TEXT_BYTES_MAX, elements_max)
+    few_bytes = min(SCANNED_BYTES, TEXT_BYTES_MAX, elements_max)
 
     def decode_request(data: bytes, offset: int) -> Any:
         if len(data) <= few_bytes:  # an element has at least one byte
@@ -125,13 +137,13 @@ def request_decoder(shape: type[Entity], elements_max: int) -> Callable[[bytes, 
                 return decode_claim(data, offset)
             return decode(data, offset)
         message = read(data, offset)
-        if has_long_text is not None and has_long_text(message):
+        if has_long_text is not None and len(data) > TEXT_BYTES_MAX and has_long_text(message):
             raise UnreadableError(f"a string is longer than {TEXT_BYTES_MAX} bytes")
         return message
 
     def read(data: bytes, offset: int) -> Any:
         if len(data) <= LARGE:
-            if claims is not None and claims(data, offset):
+            if claims is not None and _has_huge_claim(data, offset):
                 message = decode_claim(data, offset)
             else:
                 message = decode(data, offset)

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from actors.serving.acceptor import ACCEPTS
 from actors.serving.admission import Limits
-from actors.serving.connection import TAKEN_AT_ONCE, WAITING_FRAMES_MAX
+from actors.serving.connection import REPEATED_BYTES_MAX, TAKEN_AT_ONCE, WAITING_FRAMES_MAX
 from actors.serving.listener import Listener
 from actors.serving.memo import Memo
 from protocol.groups.effects import HeartbeatLease, Reply, Request, Ticket
@@ -309,6 +309,23 @@ def test_a_leased_heartbeat_is_answered_without_asking_again() -> None:
                 assert decode_response(HEARTBEAT, 4, await read_answer(reader))[0] == number
             assert len(handler.requests) == 1
             assert member.session_deadline_ms == 11_000
+            writer.close()
+
+    run(test)
+
+
+def test_the_answer_to_a_long_heartbeat_is_not_kept() -> None:
+    """The memo has room for many: of 100 MB each they would fill any memory."""
+
+    async def test() -> None:
+        async with listening() as (handler, port):
+            handler.lease = HeartbeatLease(Group(), 1, Member())
+            reader, writer = await asyncio.open_connection("127.0.0.1", port)
+            for number in range(1, 4):
+                writer.write(heartbeat(number, "c" * REPEATED_BYTES_MAX))
+                await read_answer(reader)
+            assert len(handler.requests) == 3
+            assert len(handler.listener.memo) == 0
             writer.close()
 
     run(test)

@@ -51,3 +51,21 @@ def test_a_join_with_a_subscription_is_not_unusual() -> None:
     written = encoder(JoinGroupRequest)(message)
     assert readers.HUGE_CLAIM.search(written)
     assert struct_reader(JoinGroupRequest)(written, 0) == (message, len(written))
+
+
+@given(
+    st.lists(
+        st.binary(max_size=4) | st.sampled_from([b"\xff\xff\xff\x20", b"\x80\x80\x80\x1f"]),
+        max_size=3,
+    ),
+    st.integers(0, readers.SCANNED_BYTES),
+    st.integers(0, 20),
+)
+def test_a_claim_is_found_in_a_long_message_as_in_a_short_one(
+    pieces: list[bytes], at: int, offset: int
+) -> None:
+    filling = bytes(at), bytes(readers.SCANNED_BYTES - at + 1)
+    data = b"".join(pieces).join(filling)
+    assert len(data) > readers.SCANNED_BYTES
+    is_found = readers.HUGE_CLAIM.search(data, offset) is not None
+    assert readers._has_huge_claim(data, offset) == is_found
