@@ -52,6 +52,13 @@ FRAME_BYTES_PER_SWEEP: Final = 1 << 20
 REPEATED_BYTES_MAX: Final = 2 << 10
 """The response to a longer request is not cached: the cache keeps requests, as many as 50,000."""
 
+ERROR_COUNTS: Final = 4
+ERRING: Final = 40
+ERRING_MAX: Final = 80
+"""Each response with an error counts so much, up to the maximum; each other one takes one away.
+From ``ERRING`` on the time of the client's requests counts more: after ten errors in a row, or
+while more than a fifth of its responses are errors."""
+
 NOTHING_ASKED: Final = (b"", None)
 
 
@@ -132,6 +139,7 @@ class Connection(asyncio.Protocol):
         "_transport",
         "_waiting",
         "_waiting_bytes",
+        "errors",
         "full_sweeps",
         "in_flight",
         "is_busy",
@@ -161,6 +169,7 @@ class Connection(asyncio.Protocol):
         self.is_busy = False
         self.in_flight: InFlight | None = None
         self.queue_key: Hashable = self
+        self.errors = 0
         self.seen_sweep = connections.sweeps
         self.full_sweeps = 0
         self.unfinished_bytes = 0
@@ -278,6 +287,10 @@ class Connection(asyncio.Protocol):
         is not stopped.
         """
         self.is_held_back = True
+
+    def is_erring(self) -> bool:
+        """Whether most of the client's requests are refused lately."""
+        return self.errors >= ERRING
 
     # --- for the sweep
 

@@ -17,7 +17,13 @@ from typing import TYPE_CHECKING, Final
 
 from actors.serving.acceptor import Acceptor
 from actors.serving.admission import Admission, Limits
-from actors.serving.connection import Connection, InFlight, RequestHandler
+from actors.serving.connection import (
+    ERRING_MAX,
+    ERROR_COUNTS,
+    Connection,
+    InFlight,
+    RequestHandler,
+)
 from actors.serving.held_bytes import HeldBytes
 from actors.serving.memo import Memo
 from actors.telemetry.event_metrics import TIMED_APIS
@@ -48,9 +54,9 @@ class Listener:
     """All connections of one coordinator (:class:`actors.serving.connection.Connections`).
 
     ``serve`` passes waiting requests to the handler for a number of seconds, as
-    :func:`failover.requests.inbox.serve` does. This thread's CPU time counts: on an overloaded
-    machine, other processes do not shorten a turn, which would then handle only a few requests per
-    write.
+    :func:`failover.requests.inbox.serve` does; a turn in which erring clients are served is
+    shorter. This thread's CPU time counts: on an overloaded machine, other processes do not shorten
+    a turn, which would then handle only a few requests per write.
 
     ``answered`` is told of each answer: its API key, ticket and bytes. ``timed`` is told of one
     request at a time how long it waited and how long it took, in seconds: that of the connection
@@ -72,7 +78,13 @@ class Listener:
         self._held_back: Inbox[Connection] = Inbox()
         self.timed: Callable[[float, float], None] = lambda *_: None
         self.began: Callable[[Ticket, int], None] = lambda *_: None
-        self.serve = partial(serve, self.inbox, Connection.ask, time.thread_time)
+        self.serve = partial(
+            serve,
+            self.inbox,
+            Connection.ask,
+            time.thread_time,
+            counts_more=Connection.is_erring,
+        )
         self.measured: Connection | None = None
         self._queued_s = self._waited_s = 0.0
         self._full: dict[Connection, int] = {}
@@ -171,7 +183,12 @@ class Listener:
         if reply.lease is not None and in_flight.memo_key is not None:
             self.memo.remember(in_flight.memo_key, reply.lease, answer)
         self.answered(in_flight.api_key, reply.ticket, answer)
-        in_flight.connection.send(answer)
+        connection = in_flight.connection
+        if getattr(reply.message, "error_code", None):
+            connection.errors = min(connection.errors + ERROR_COUNTS, ERRING_MAX)
+        elif connection.errors:
+            connection.errors -= 1
+        connection.send(answer)
         return True
 
     def flush(self) -> None:

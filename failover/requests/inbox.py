@@ -53,6 +53,9 @@ RECENT_S: Final = 0.02
 FIRST_S_MAX: Final = 0.002
 """How much longer those not served recently are served, while others wait too."""
 
+MORE: Final = 4
+"""How many times the time of some clients' requests counts."""
+
 RECENT_MAX: Final = 8_192
 """How many recently served groups and clients are remembered."""
 
@@ -193,13 +196,22 @@ def serve(
     ask: Callable[[Item], None],
     clock: Callable[[], float],
     seconds: float,
+    counts_more: Callable[[Item], bool] | None = None,
 ) -> bool:
-    """Serve waiting items for about this long, at least one; return whether others still wait."""
+    """Serve waiting items for about this long, at least one; return whether others still wait.
+
+    The time of an item that ``counts_more`` counts :data:`MORE` times: who waits for the end of the
+    turn, such as repeated heartbeats, waits shortly for those.
+    """
     began = last = clock()
     while inbox:
-        ask(inbox.pop())
+        item = inbox.pop()
+        does_count_more = counts_more is not None and counts_more(item)
+        ask(item)
         now = clock()
         inbox.took(now - last)
+        if does_count_more:
+            began -= (MORE - 1) * (now - last)
         last = now
         if now - began >= seconds:
             break

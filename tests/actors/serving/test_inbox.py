@@ -79,6 +79,22 @@ def test_items_are_served_until_the_time_is_over() -> None:
     assert served(inbox, 100) == [f"a{n}" for n in range(4, 9)]
 
 
+@pytest.mark.parametrize(
+    ("units", "expected"),
+    [(12, "aabbaa"), (11, "aabba"), (7, "aabb"), (6, "aab"), (2, "aa"), (0, "a")],
+)
+def test_a_turn_with_items_that_count_more_is_shorter(units: int, expected: str) -> None:
+    """Each takes a unit of time; those of "b" count four."""
+    unit = QUICK_S / 10
+    inbox, ticks, asked = filled(a=4, b=4), count(), list[str]()
+    serve(inbox, asked.append, lambda: next(ticks) * unit, (units - 0.5) * unit, is_of_b)
+    assert "".join(item[0] for item in asked) == expected
+
+
+def is_of_b(item: str) -> bool:
+    return item[0] == "b"
+
+
 def test_each_item_tells_how_many_of_its_group_follow() -> None:
     inbox = filled(a=3, b=1)
     following = []

@@ -15,7 +15,12 @@ from hypothesis import strategies as st
 
 from actors.serving.acceptor import ACCEPTS
 from actors.serving.admission import Limits
-from actors.serving.connection import REPEATED_BYTES_MAX, TAKEN_AT_ONCE, WAITING_FRAMES_MAX
+from actors.serving.connection import (
+    ERRING_MAX,
+    REPEATED_BYTES_MAX,
+    TAKEN_AT_ONCE,
+    WAITING_FRAMES_MAX,
+)
 from actors.serving.listener import Listener
 from actors.serving.memo import Memo
 from protocol.groups.effects import HeartbeatLease, Reply, Request, Ticket
@@ -56,6 +61,7 @@ class RequestHandler:
         self.answers_at_once = True
         self.is_serving = True
         self.serve_s = 1.0
+        self.error_code = ErrorCode.none
         self.lease: HeartbeatLease | None = None
         self.listener: Listener
 
@@ -79,7 +85,7 @@ class RequestHandler:
 
     def answer(self, request: Request) -> None:
         if request.api_key == HEARTBEAT:
-            message = HeartbeatResponse(error_code=ErrorCode.none, throttle_time=NO_THROTTLE)
+            message = HeartbeatResponse(error_code=self.error_code, throttle_time=NO_THROTTLE)
             self.listener.answer(Reply(request.ticket, message, lease=self.lease))
         else:
             self.listener.answer(Reply(request.ticket, api_versions_response()))
@@ -408,6 +414,27 @@ def test_a_group_that_asks_much_waits_for_itself_and_lets_others_through() -> No
             for _, writer in (*many, one):
                 writer.close()
 
+    run(test)
+
+
+def test_a_client_is_erring_while_many_of_its_requests_are_refused() -> None:
+    async def test() -> None:
+        async with listening() as (handler, port):
+            reader, writer = await asyncio.open_connection("127.0.0.1", port)
+            erring = []
+            for number, code in enumerate([refused] * 10 + [ErrorCode.none] * 20 + [refused] * 50):
+                handler.error_code = code
+                writer.write(heartbeat(number))
+                await read_answer(reader)
+                (connection,) = handler.listener.connections
+                erring.append(connection.is_erring())
+            assert erring.index(True) == 9
+            assert erring.index(False, 10) == 10
+            assert erring.index(True, 10) == 34
+            assert connection.errors == ERRING_MAX
+            writer.close()
+
+    refused = ErrorCode.unknown_member_id
     run(test)
 
 
