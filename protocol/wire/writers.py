@@ -177,7 +177,7 @@ class _Source:
         self.names[write] = once_each(made) if kind.__name__ in SHARED_ITEMS else made
         self._lines.append(f" {value} = x.{column.name}")
         if is_array:
-            content = f"join([{write}(i) for i in {value}])"
+            content = f"join([{write}(i) for i in {value}]) if n else b''"
             self._counted(index, "", "i", content=content, nullable=True)
         elif not nullable:
             self._part(f"{write}({value})")
