@@ -22,7 +22,7 @@ import sys
 import threading
 import time
 from collections import deque
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
@@ -63,22 +63,27 @@ class Part:
         if self.only_computes:
             # Its deadlines are for tests that hang: it may have to wait for the processors.
             command = ["nice", "-n", "5", *command, "-o", "timeout=1200"]
-        return [*command, *self.paths, *more]
+        return [*command, *self.paths, *(f"--ignore={path}" for path in self.elsewhere()), *more]
 
-
-def others(parts: Iterable[Part]) -> Part:
-    """Return the part of all that no other part names."""
-    named = [path for part in parts for path in part.paths if not path.startswith("-")]
-    return Part("others", [f"--ignore={path}" for path in named])
+    def elsewhere(self) -> list[str]:
+        """Return the paths that other parts have within these."""
+        named = [path for part in (*WAITING, *COMPUTING) for path in part.paths]
+        within = tuple(f"{path}/" for path in self.paths)
+        return [path for path in named if not self.paths or path.startswith(within)]
 
 
 WAITING: Final = [
     Part("hosts", ["tests/hosts"]),
+    Part("bench", ["tests/bench"]),
+    Part("histories", ["tests/bench/histories"]),
     Part("clients", ["tests/clients"]),
     Part("deployment", ["tests/actors/deployment"]),
-    Part("bench", ["tests/bench"]),
+    Part("actors", ["tests/actors"]),
+    Part("others", []),
     Part("kafka", ["tests/kafka_suite"]),
 ]
+"""Those of no paths are all that no other part names."""
+
 COMPUTING: Final = [
     Part("simulation", ["tests/simulation"], only_computes=True),
     Part("protocol", ["tests/protocol"], only_computes=True),
@@ -89,7 +94,6 @@ COMPUTING: Final = [
     ),
     Part("rules", ["tests/test_docs.py", "tests/test_house_rules.py"], only_computes=True),
 ]
-WAITING.insert(2, others([*WAITING, *COMPUTING]))
 LANES: Final = ("waiting", "waiting", "waiting", "computing")
 """What each lane begins with; then it helps with the rest."""
 

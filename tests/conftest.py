@@ -30,6 +30,8 @@ settings.register_profile(
 )
 settings.load_profile("core" if IS_CORE else "settled" if IS_SETTLED else "rollcall")
 
+os.environ.setdefault("SPARK_CONF_DIR", str(Path(__file__).parent / "spark"))
+
 READY_S = 90.0
 STOP_S = 40.0
 WITH_SOCKETS = {"actors", "bench", "clients", "crash", "kafka_suite"}

@@ -26,11 +26,18 @@ def parts(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> ModuleType:
 
 def test_every_path_of_a_part_exists_and_the_rest_is_one_part(parts: ModuleType) -> None:
     every = [*parts.WAITING, *parts.COMPUTING]
-    named = [path for part in every for path in part.paths if not path.startswith("-")]
+    named = [path for part in every for path in part.paths]
     assert len(set(named)) == len(named)
     assert all((ROOT / path).exists() for path in named)
-    (rest,) = (part for part in every if part.name == "others")
-    assert set(rest.paths) == {f"--ignore={path}" for path in named}
+    (rest,) = (part for part in every if not part.paths)
+    assert rest.elsewhere() == named
+
+
+def test_a_part_leaves_out_what_is_another_one(parts: ModuleType) -> None:
+    by_name = {part.name: part for part in parts.WAITING}
+    assert by_name["actors"].elsewhere() == ["tests/actors/deployment"]
+    assert by_name["deployment"].elsewhere() == []
+    assert "--ignore=tests/actors/deployment" in by_name["actors"].command()
 
 
 TESTS = """
