@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final, TypeAlias
+from typing import TYPE_CHECKING, Final, TypeAlias, TypeVar
 
 from protocol.groups.facts import (
     GroupConverted,
@@ -23,6 +23,7 @@ from protocol.groups.facts import (
     TopicsCause,
     TopicsChanged,
 )
+from protocol.stories import causes
 from protocol.stories.recent_events import RecentEvents
 
 if TYPE_CHECKING:
@@ -84,12 +85,21 @@ class Trace:
         return self.spans[-1].ended_ms
 
 
+@dataclass(frozen=True, slots=True)
+class _Reconciling:
+    """A target that members are taking over, and what caused it."""
+
+    fact: TargetAssigned
+    cause: causes.Cause
+
+
 class RebalanceTraces:
     """Builds traces from facts in order; keeps facts that a later one completes."""
 
     def __init__(self) -> None:
         self._recent = RecentEvents[GroupEvent](EVENTS_PER_TRACE_MAX, EVENTS_KEPT_MAX)
-        self._reconciling: OrderedDict[str, TargetAssigned] = OrderedDict()
+        self._reconciling: OrderedDict[str, _Reconciling] = OrderedDict()
+        self._converted: OrderedDict[str, None] = OrderedDict()
 
     def tell(self, fact: Fact, moved: PartitionMovement | None) -> Iterator[Trace]:
         """Add a fact; return the trace that it completes, if any."""
@@ -101,15 +111,17 @@ class RebalanceTraces:
                 yield from self._end(group_id, fact.time_ms, _outcome(fact))
             case TargetAssigned():
                 yield from self._end(group_id, fact.ended_ms, RebalanceOutcome.RESTARTED)
-                self._reconciling[group_id] = fact
-                if len(self._reconciling) > RECONCILING_MAX:
-                    self._reconciling.popitem(last=False)
+                is_converted = self._converted.pop(group_id, 0) is None
+                cause = causes.of_target(fact, is_converted=is_converted)
+                _put(self._reconciling, group_id, _Reconciling(fact, cause))
             case GroupDeleted():
                 self._recent.forget(group_id)
                 self._reconciling.pop(group_id, None)
+                self._converted.pop(group_id, None)
             case GroupConverted():
                 yield from self._end(group_id, fact.time_ms, CONVERTED)
                 self._recent.add(fact)
+                _put(self._converted, group_id, None)
             case _:
                 self._recent.add(fact)
 
@@ -123,12 +135,16 @@ class RebalanceTraces:
 
     def _end(self, group_id: str, ended_ms: int, outcome: str) -> Iterator[Trace]:
         """End the rebalance of a group that is not classic, if one is in progress."""
-        fact = self._reconciling.pop(group_id, None)
-        if fact is None:
+        reconciling = self._reconciling.pop(group_id, None)
+        if reconciling is None:
             return
+        fact = reconciling.fact
         # Events during the assignor run may have started the next rebalance.
         events = self._recent.take(group_id, fact.changed_ms, ended_ms, fact.started_ms)
-        attributes = {**_modern_attributes(fact), "rollcall.rebalance.outcome": outcome}
+        attributes = {
+            **_modern_attributes(fact, reconciling.cause),
+            "rollcall.rebalance.outcome": outcome,
+        }
         spans = (
             ChildSpan("wait", fact.changed_ms, fact.started_ms),
             ChildSpan("assign", fact.started_ms, fact.computed_ms, _run_attributes(fact)),
@@ -136,6 +152,16 @@ class RebalanceTraces:
             ChildSpan("reconcile", fact.ended_ms, ended_ms),
         )
         yield Trace(group_id, attributes, spans, _span_events(events))
+
+
+V = TypeVar("V")
+
+
+def _put(kept: OrderedDict[str, V], group_id: str, value: V) -> None:
+    """Keep a value for a group; beyond the limit the oldest makes room."""
+    kept[group_id] = value
+    if len(kept) > RECONCILING_MAX:
+        kept.popitem(last=False)
 
 
 def _outcome(fact: GroupReconciled) -> str:
@@ -149,6 +175,7 @@ def _classic_attributes(fact: RebalanceEnded, moved: PartitionMovement | None) -
         "messaging.consumer.group.name": fact.group_id,
         "messaging.client.id": fact.client_id,
         "rollcall.group.type": "classic",
+        "rollcall.rebalance.cause": causes.of_trigger(fact.trigger, fact.reason),
         "rollcall.rebalance.trigger": fact.trigger,
         "rollcall.rebalance.outcome": fact.outcome,
         "rollcall.rebalance.reason": fact.reason,
@@ -172,11 +199,12 @@ def _classic_attributes(fact: RebalanceEnded, moved: PartitionMovement | None) -
     return attributes
 
 
-def _modern_attributes(fact: TargetAssigned) -> Attributes:
+def _modern_attributes(fact: TargetAssigned, cause: causes.Cause) -> Attributes:
     return {
         "messaging.system": "kafka",
         "messaging.consumer.group.name": fact.group_id,
         "rollcall.group.type": fact.group_type,
+        "rollcall.rebalance.cause": cause,
         **_cause(fact.cause),
         "rollcall.epoch.before": fact.epoch_before,
         "rollcall.epoch.after": fact.epoch_after,

@@ -22,6 +22,11 @@ from protocol.groups.facts import (
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from protocol.groups.facts import TargetAssigned
+
+FAILOVER_MS: Final = 30_000
+"""How long after its coordinator took over a rebalance's story says so."""
+
 
 class Cause(StrEnum):
     """What caused a rebalance."""
@@ -261,6 +266,24 @@ def of_change(change: MemberEvent | TopicsCause) -> Cause:
     if isinstance(change, MemberEvent):
         return _by_reason(OF_MEMBERS[change.kind], change.reason)
     return OF_TOPICS[change]
+
+
+def of_target(fact: TargetAssigned, *, is_converted: bool) -> Cause:
+    """Return the cause of a new target; ``is_converted``: the group's type is new."""
+    if fact.cause is not None:
+        return of_change(fact.cause)
+    if is_converted:
+        return Cause.CONVERTED
+    is_new = failover_ms(fact.elected_ms, fact.changed_ms) is not None
+    return Cause.FAILOVER if is_new else Cause.UNKNOWN
+
+
+def failover_ms(elected_ms: int | None, started_ms: int) -> int | None:
+    """Return how long before the rebalance its coordinator took over, if that was just before."""
+    if elected_ms is None:
+        return None
+    before_ms = started_ms - elected_ms
+    return before_ms if 0 <= before_ms <= FAILOVER_MS else None
 
 
 def _by_reason(cause: Cause, reason: str | None) -> Cause:

@@ -80,7 +80,7 @@ def draft(fact: RebalanceEnded, events: Sequence[MemberEvent]) -> RebalanceStory
         more_unserved=more_unserved,
         events=told,
         more_events=more_events,
-        failover_ms=parts.failover_ms(fact.elected_ms, started_ms),
+        failover_ms=causes.failover_ms(fact.elected_ms, started_ms),
     )
 
 

@@ -16,9 +16,6 @@ if TYPE_CHECKING:
     from protocol.stories.movement import Movement, Unit
     from protocol.stories.story import Who
 
-FAILOVER_MS: Final = 30_000
-"""How long after its coordinator took over a rebalance's story says so."""
-
 TASKS: Final = "tasks"
 
 
@@ -96,11 +93,3 @@ def unit_name(unit: Unit, units: str) -> str:
 def first(who: Sequence[Who]) -> tuple[tuple[Who, ...], int]:
     """Return the first members, and how many more there were."""
     return tuple(who[:NAMED_MAX]), max(len(who) - NAMED_MAX, 0)
-
-
-def failover_ms(elected_ms: int | None, started_ms: int) -> int | None:
-    """Return how long before the rebalance its coordinator took over, if that was just before."""
-    if elected_ms is None:
-        return None
-    before_ms = started_ms - elected_ms
-    return before_ms if 0 <= before_ms <= FAILOVER_MS else None

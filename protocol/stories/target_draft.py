@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 from protocol.groups.facts import MemberEvent
 from protocol.stories import causes, members, movement, parts
-from protocol.stories.causes import Cause
 from protocol.stories.classic_draft import ENDINGS
 from protocol.stories.members import Names
 from protocol.stories.story import RebalanceStory, StoryOutcome, Wait, Waited, cut
@@ -88,7 +87,7 @@ class TargetDraft:
             more_moves = fact.partitions_moved
         else:
             self._held = change.held
-        cause, who = self._cause(is_converted=is_converted), None
+        cause, who = causes.of_target(fact, is_converted=is_converted), None
         if isinstance(fact.cause, MemberEvent):
             names.add(members.of_event(fact.cause))
             who = names.unique(members.of_event(fact.cause))
@@ -125,17 +124,8 @@ class TargetDraft:
             more_moves=more_moves,
             events=told,
             more_events=more_events,
-            failover_ms=parts.failover_ms(fact.elected_ms, fact.changed_ms),
+            failover_ms=causes.failover_ms(fact.elected_ms, fact.changed_ms),
         )
-
-    def _cause(self, *, is_converted: bool) -> Cause:
-        fact = self._fact
-        if fact.cause is not None:
-            return causes.of_change(fact.cause)
-        if is_converted:
-            return Cause.CONVERTED
-        is_new = parts.failover_ms(fact.elected_ms, fact.changed_ms) is not None
-        return Cause.FAILOVER if is_new else Cause.UNKNOWN
 
     def _waited_for_gone(self, events: Sequence[MemberEvent], waited_ms: int) -> tuple[Waited, ...]:
         """Return the wait for members that are gone since the target took effect."""

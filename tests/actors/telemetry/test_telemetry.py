@@ -101,6 +101,7 @@ def test_the_root_span_says_who_why_and_what_came_of_it() -> None:
         "messaging.consumer.group.name": "orders",
         "messaging.client.id": "consumer-1",
         "rollcall.group.type": "classic",
+        "rollcall.rebalance.cause": "left",
         "rollcall.rebalance.trigger": "member-left",
         "rollcall.rebalance.outcome": "stable",
         "rollcall.rebalance.reason": "closing",
