@@ -143,7 +143,9 @@ class Coordinator:
             workers=spec.workers,
             time_limit_ms=configs.integer(TIME_LIMIT),
         )
-        self._dispatcher = WorkerDispatcher(setting, workers or NoWorkers(), self._computed)
+        self._dispatcher = WorkerDispatcher(
+            setting, workers or NoWorkers(), self._computed, observer.run_context
+        )
         self._group_metrics = GroupMetrics()
         self._event_metrics = EventMetrics()
         self._watch = LoopWatch(self._loop, configs.integer(INTERVAL))

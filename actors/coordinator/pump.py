@@ -65,6 +65,9 @@ class Observer(Protocol):
     def observe(self, fact: Fact) -> None:
         """Handle a fact; must neither block nor raise."""
 
+    def run_context(self, group_id: str, run: int) -> str:
+        """Return the trace context that a worker gets with a run; "": none."""
+
     def close(self, timeout_s: float = ...) -> None:
         """Deliver the remaining facts; may block for about ``timeout_s``."""
 

@@ -14,6 +14,7 @@ from protocol.groups.facts import (
     RebalanceEnded,
     RebalanceOutcome,
     RebalanceTrigger,
+    ResultReplicated,
     TargetAssigned,
     TargetAssignmentFailed,
     TopicsCause,
@@ -46,6 +47,8 @@ def log_message(fact: Fact, moved: PartitionMovement | None = None) -> str:
             told = _assignment_unmade(fact)
         case GroupReconciled():
             told = _group_reconciled(fact)
+        case ResultReplicated():
+            told = f"the result of {fact.number} is replicated"
     return f"group {plain(fact.group_id)}: {told}"
 
 

@@ -15,11 +15,18 @@ from collections import Counter
 from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, Any, Final
 
+from actors.clock import wall_ms
 from actors.telemetry.drops import TelemetryDrops
 from actors.telemetry.log_messages import log_message, log_message_for_many
+from actors.telemetry.run_contexts import RunContexts
 from actors.telemetry.transports import TRANSPORTS, protocol_of
 from protocol.groups.classic.partitions_moved import partitions_moved
-from protocol.groups.facts import MemberEvent, RebalanceEnded, RebalanceOutcome
+from protocol.groups.facts import (
+    MemberEvent,
+    RebalanceEnded,
+    RebalanceOutcome,
+    ResultReplicated,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -40,6 +47,9 @@ LINGER_S: Final = 0.05
 TURN_FACTS_MAX: Final = 500
 """The facts of one batch, after which the thread yields."""
 
+LOOK_S: Final = 15.0
+"""How often to look, without facts, whether a failover is to be told."""
+
 SAID_SINGLY_MAX: Final = 50
 """Member events of a group to log singly per batch; the others are summarized."""
 
@@ -52,6 +62,8 @@ class Telemetry:
     ) -> None:
         """``resource`` has this process's attributes, such as ``service.instance.id``."""
         self.drops = TelemetryDrops()
+        self._contexts = RunContexts()
+        self._exports = exports_traces(os.environ)
         self._resource = resource
         self._waiting_max = facts_waiting_max
         self._facts: SimpleQueue[Fact | None] = SimpleQueue()
@@ -67,6 +79,10 @@ class Telemetry:
             return
         self._facts.put(fact)
 
+    def run_context(self, group_id: str, run: int) -> str:
+        """Return the trace context of an assignor run that begins; "" if there are no traces."""
+        return self._contexts.begin(group_id, run) if self._exports else ""
+
     def close(self, timeout_s: float = 5.0) -> None:
         """Process and deliver the remaining facts, for about ``timeout_s`` at most; blocks."""
         if not self._closing.is_set():
@@ -76,11 +92,13 @@ class Telemetry:
         self._thread.join(timeout_s + 1)
 
     def _run(self) -> None:
-        traces = _open_traces(self._resource, self.drops)
+        traces = self._open_traces()
         while not self._closing.is_set() or not self._facts.empty():
             facts = self._take()
             try:
                 self._tell(facts, traces)
+                if traces is not None:
+                    traces.tell_failovers(wall_ms())
             except Exception:
                 self.drops.count_facts(len(facts))
                 _own_log.exception("%d facts could not be processed", len(facts))
@@ -92,7 +110,7 @@ class Telemetry:
     def _take(self) -> list[Fact]:
         """Wait for facts and return a batch; empty if only a report of drops is due."""
         try:
-            first = self._facts.get(timeout=self.drops.next_report_in_s())
+            first = self._facts.get(timeout=self._idle_s())
         except Empty:
             return []
         self._closing.wait(LINGER_S)
@@ -100,6 +118,24 @@ class Telemetry:
         while len(taken) < TURN_FACTS_MAX and not self._facts.empty():
             taken.append(self._facts.get())
         return [fact for fact in taken if fact is not None]
+
+    def _idle_s(self) -> float | None:
+        """Return how long to wait for a fact: until a report, or a failover, may be due."""
+        report_s = self.drops.next_report_in_s()
+        if not self._exports:
+            return report_s
+        return LOOK_S if report_s is None else min(report_s, LOOK_S)
+
+    def _open_traces(self) -> Traces | None:
+        if not self._exports:
+            return None
+        try:
+            from actors.telemetry.traces import Traces
+
+            return Traces(self._resource, self.drops, contexts=self._contexts)
+        except Exception as error:
+            _own_log.warning("traces cannot be exported: %s: %s", type(error).__name__, error)
+            return None
 
     def _tell(self, facts: list[Fact], traces: Traces | None) -> None:
         says_sentences = _log.isEnabledFor(logging.INFO)
@@ -170,18 +206,6 @@ def open_metrics(
         return None
 
 
-def _open_traces(resource: Mapping[str, str | int], drops: TelemetryDrops) -> Traces | None:
-    if not exports_traces(os.environ):
-        return None
-    try:
-        from actors.telemetry.traces import Traces
-
-        return Traces(resource, drops)
-    except Exception as error:
-        _own_log.warning("traces cannot be exported: %s: %s", type(error).__name__, error)
-        return None
-
-
 def _moved(fact: RebalanceEnded) -> PartitionMovement | None:
     if fact.protocol_type != "consumer" or fact.outcome is not RebalanceOutcome.STABLE:
         return None
@@ -200,6 +224,7 @@ def _log_messages(
             if said[fact.group_id] > SAID_SINGLY_MAX:
                 alike.setdefault((fact.group_id, fact.kind, fact.reason), []).append(fact)
                 continue
-        yield log_message(fact, moved.get(id(fact)))
+        if not isinstance(fact, ResultReplicated):  # a trace tells it
+            yield log_message(fact, moved.get(id(fact)))
     for events in alike.values():
         yield log_message(events[0]) if len(events) == 1 else log_message_for_many(events)

@@ -2,15 +2,26 @@
 
 A classic group's rebalance is one fact. That of a consumer, share or streams group (KIP-848) starts
 with what bumped the group epoch, continues with an assignor run whose result is written, and ends
-when every member has its new target assignment or when the next target replaces it.
+when every member has its new target assignment or when the next target replaces it. That the result
+is replicated may be known only after the trace has ended: it is then a late span.
 """
 
 from __future__ import annotations
 
 from collections import OrderedDict
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final, TypeAlias, TypeVar
 
+from actors.telemetry.rebalance_spans import (
+    Attributes,
+    ChildSpan,
+    classic_attributes,
+    classic_spans,
+    member_attributes,
+    modern_attributes,
+    modern_spans,
+    replicate_span,
+)
 from protocol.groups.facts import (
     GroupConverted,
     GroupDeleted,
@@ -18,19 +29,19 @@ from protocol.groups.facts import (
     MemberEvent,
     RebalanceEnded,
     RebalanceOutcome,
+    ResultReplicated,
     TargetAssigned,
     TargetAssignmentFailed,
-    TopicsCause,
     TopicsChanged,
 )
 from protocol.stories import causes
 from protocol.stories.recent_events import RecentEvents
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Sequence
 
     from protocol.groups.classic.partitions_moved import PartitionMovement
-    from protocol.groups.facts import Fact
+    from protocol.groups.facts import Fact, NamedMember, TakenOver
 
 EVENTS_PER_TRACE_MAX: Final = 128
 EVENTS_KEPT_MAX: Final = 50_000
@@ -42,18 +53,8 @@ RECONCILING_MAX: Final = 10_000
 CONVERTED: Final = "group-converted"
 """The outcome of a rebalance that ends because the group is converted."""
 
-Attributes: TypeAlias = "Mapping[str, str | int | float | None]"
 GroupEvent: TypeAlias = MemberEvent | TopicsChanged | TargetAssignmentFailed | GroupConverted
-
-
-@dataclass(frozen=True, slots=True)
-class ChildSpan:
-    """A span below the root; both ends in Unix milliseconds."""
-
-    name: str
-    started_ms: int
-    ended_ms: int
-    attributes: Attributes = field(default_factory=dict)
+V = TypeVar("V")
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,12 +68,19 @@ class SpanEvent:
 
 @dataclass(frozen=True, slots=True)
 class Trace:
-    """One rebalance; its ``spans`` are consecutive. Attributes that are None are left out."""
+    """One rebalance. Attributes that are None are left out.
+
+    ``number`` is its generation or epoch, ``run`` the number of the assignor's run (0: none).
+    ``failover_ms`` is when its coordinator had taken over (Unix ms), None: long before.
+    """
 
     group_id: str
+    number: int
     attributes: Attributes
     spans: tuple[ChildSpan, ...]
     events: tuple[SpanEvent, ...]
+    run: int = 0
+    failover_ms: int | None = None
 
     @property
     def started_ms(self) -> int:
@@ -86,11 +94,21 @@ class Trace:
 
 
 @dataclass(frozen=True, slots=True)
+class LateSpan:
+    """A span of a rebalance whose trace has ended before."""
+
+    group_id: str
+    number: int
+    span: ChildSpan
+
+
+@dataclass(frozen=True, slots=True)
 class _Reconciling:
-    """A target that members are taking over, and what caused it."""
+    """A target that members are taking over, what caused it, and when it was replicated."""
 
     fact: TargetAssigned
     cause: causes.Cause
+    replicated: ResultReplicated | None = None
 
 
 class RebalanceTraces:
@@ -101,25 +119,29 @@ class RebalanceTraces:
         self._reconciling: OrderedDict[str, _Reconciling] = OrderedDict()
         self._converted: OrderedDict[str, None] = OrderedDict()
 
-    def tell(self, fact: Fact, moved: PartitionMovement | None) -> Iterator[Trace]:
+    def tell(self, fact: Fact, moved: PartitionMovement | None) -> Iterator[Trace | LateSpan]:
         """Add a fact; return the trace that it completes, if any."""
         group_id = fact.group_id
         match fact:
             case RebalanceEnded():
                 yield self._classic(fact, moved)
             case GroupReconciled():
-                yield from self._end(group_id, fact.time_ms, _outcome(fact))
+                yield from self._end(group_id, fact.time_ms, _outcome(fact), (fact.taken_over, ()))
             case TargetAssigned():
-                yield from self._end(group_id, fact.ended_ms, RebalanceOutcome.RESTARTED)
+                takeovers = (fact.taken_over, fact.awaited)
+                ended_ms, outcome = fact.ended_ms, RebalanceOutcome.RESTARTED
+                yield from self._end(group_id, ended_ms, outcome, takeovers)
                 is_converted = self._converted.pop(group_id, 0) is None
                 cause = causes.of_target(fact, is_converted=is_converted)
                 _put(self._reconciling, group_id, _Reconciling(fact, cause))
+            case ResultReplicated():
+                yield from self._replicated(fact)
             case GroupDeleted():
                 self._recent.forget(group_id)
                 self._reconciling.pop(group_id, None)
                 self._converted.pop(group_id, None)
             case GroupConverted():
-                yield from self._end(group_id, fact.time_ms, CONVERTED)
+                yield from self._end(group_id, fact.time_ms, CONVERTED, ((), ()))
                 self._recent.add(fact)
                 _put(self._converted, group_id, None)
             case _:
@@ -128,33 +150,53 @@ class RebalanceTraces:
     def _classic(self, fact: RebalanceEnded, moved: PartitionMovement | None) -> Trace:
         started_ms, ended_ms = fact.phases[0].started_ms, fact.phases[-1].ended_ms
         events = self._recent.take(fact.group_id, started_ms, ended_ms, ended_ms)
-        spans = (ChildSpan(each.name, each.started_ms, each.ended_ms) for each in fact.phases)
+        own = [each for each in events if isinstance(each, MemberEvent)]
+        is_new = not fact.generation_before
         return Trace(
-            fact.group_id, _classic_attributes(fact, moved), tuple(spans), _span_events(events)
+            fact.group_id,
+            fact.generation_after,
+            classic_attributes(fact, moved),
+            classic_spans(fact, own),
+            _span_events(events),
+            failover_ms=None if is_new else _failover(fact.elected_ms, started_ms),
         )
 
-    def _end(self, group_id: str, ended_ms: int, outcome: str) -> Iterator[Trace]:
+    def _replicated(self, fact: ResultReplicated) -> Iterator[LateSpan]:
+        known = self._reconciling.get(fact.group_id)
+        if known is not None and known.fact.epoch_after == fact.number:
+            self._reconciling[fact.group_id] = replace(known, replicated=fact)
+        else:
+            yield LateSpan(fact.group_id, fact.number, replicate_span(fact))
+
+    def _end(
+        self,
+        group_id: str,
+        ended_ms: int,
+        outcome: str,
+        takeovers: tuple[Sequence[TakenOver], Sequence[NamedMember]],
+    ) -> Iterator[Trace]:
         """End the rebalance of a group that is not classic, if one is in progress."""
-        reconciling = self._reconciling.pop(group_id, None)
-        if reconciling is None:
+        known = self._reconciling.pop(group_id, None)
+        if known is None:
             return
-        fact = reconciling.fact
+        fact = known.fact
         # Events during the assignor run may have started the next rebalance.
         events = self._recent.take(group_id, fact.changed_ms, ended_ms, fact.started_ms)
         attributes = {
-            **_modern_attributes(fact, reconciling.cause),
+            **modern_attributes(fact, known.cause),
             "rollcall.rebalance.outcome": outcome,
         }
-        spans = (
-            ChildSpan("wait", fact.changed_ms, fact.started_ms),
-            ChildSpan("assign", fact.started_ms, fact.computed_ms, _run_attributes(fact)),
-            ChildSpan("write", fact.computed_ms, fact.ended_ms),
-            ChildSpan("reconcile", fact.ended_ms, ended_ms),
+        spans = modern_spans(fact, ended_ms, known.replicated, takeovers)
+        failover_ms = _failover(fact.elected_ms, fact.changed_ms) if fact.epoch_before else None
+        yield Trace(
+            group_id,
+            fact.epoch_after,
+            attributes,
+            spans,
+            _span_events(events),
+            run=fact.run,
+            failover_ms=failover_ms,
         )
-        yield Trace(group_id, attributes, spans, _span_events(events))
-
-
-V = TypeVar("V")
 
 
 def _put(kept: OrderedDict[str, V], group_id: str, value: V) -> None:
@@ -164,74 +206,12 @@ def _put(kept: OrderedDict[str, V], group_id: str, value: V) -> None:
         kept.popitem(last=False)
 
 
+def _failover(elected_ms: int | None, started_ms: int) -> int | None:
+    return None if causes.failover_ms(elected_ms, started_ms) is None else elected_ms
+
+
 def _outcome(fact: GroupReconciled) -> str:
     return RebalanceOutcome.STABLE if fact.members else RebalanceOutcome.EMPTY
-
-
-def _classic_attributes(fact: RebalanceEnded, moved: PartitionMovement | None) -> Attributes:
-    is_stable = fact.outcome == "stable"
-    attributes: dict[str, str | int | float | None] = {
-        "messaging.system": "kafka",
-        "messaging.consumer.group.name": fact.group_id,
-        "messaging.client.id": fact.client_id,
-        "rollcall.group.type": "classic",
-        "rollcall.rebalance.cause": causes.of_trigger(fact.trigger, fact.reason),
-        "rollcall.rebalance.trigger": fact.trigger,
-        "rollcall.rebalance.outcome": fact.outcome,
-        "rollcall.rebalance.reason": fact.reason,
-        "rollcall.member.id": fact.member_id,
-        "rollcall.member.instance_id": fact.group_instance_id,
-        "rollcall.member.host": fact.client_host,
-        "rollcall.generation.before": fact.generation_before,
-        "rollcall.generation.after": fact.generation_after,
-        "rollcall.protocol.type": fact.protocol_type,
-        "rollcall.protocol.name": fact.protocol_name,
-        "rollcall.leader.id": fact.leader_id,
-        "rollcall.members": len(fact.assignments_after) if is_stable else None,
-    }
-    if moved is not None and is_stable:
-        attributes |= {
-            "rollcall.partitions.assigned": moved.assigned,
-            "rollcall.partitions.moved": moved.moved,
-            "rollcall.partitions.added": moved.added,
-            "rollcall.partitions.dropped": moved.dropped,
-        }
-    return attributes
-
-
-def _modern_attributes(fact: TargetAssigned, cause: causes.Cause) -> Attributes:
-    return {
-        "messaging.system": "kafka",
-        "messaging.consumer.group.name": fact.group_id,
-        "rollcall.group.type": fact.group_type,
-        "rollcall.rebalance.cause": cause,
-        **_cause(fact.cause),
-        "rollcall.epoch.before": fact.epoch_before,
-        "rollcall.epoch.after": fact.epoch_after,
-        "rollcall.assignor.name": fact.assignor,
-        "rollcall.members": fact.members,
-        "rollcall.members.changed": fact.members_changed,
-        "rollcall.partitions.moved": fact.partitions_moved,
-    }
-
-
-def _cause(cause: MemberEvent | TopicsCause | None) -> Attributes:
-    """Return what bumped the group epoch, if known."""
-    if not isinstance(cause, MemberEvent):
-        return {"rollcall.rebalance.trigger": cause}
-    said = dict(_member_attributes(cause))
-    reason = said.pop("rollcall.member.reason")
-    trigger = f"member-{cause.kind}"
-    return {**said, "rollcall.rebalance.reason": reason, "rollcall.rebalance.trigger": trigger}
-
-
-def _run_attributes(fact: TargetAssigned) -> Attributes:
-    return {
-        "rollcall.assignor.name": fact.assignor,
-        "rollcall.assignor.where": "in-place" if fact.in_place else "worker",
-        "rollcall.assignor.queue_ms": round(fact.queue_ms, 3),
-        "rollcall.assignor.run_ms": round(fact.assignor_ms, 3),
-    }
 
 
 def _span_events(events: Iterable[GroupEvent]) -> tuple[SpanEvent, ...]:
@@ -241,7 +221,7 @@ def _span_events(events: Iterable[GroupEvent]) -> tuple[SpanEvent, ...]:
 def _span_event(event: GroupEvent) -> SpanEvent:
     match event:
         case MemberEvent():
-            return SpanEvent(event.kind, event.time_ms, _member_attributes(event))
+            return SpanEvent(event.kind, event.time_ms, member_attributes(event))
         case TopicsChanged():
             return SpanEvent(event.cause, event.time_ms, {"rollcall.epoch": event.epoch})
         case GroupConverted():
@@ -256,14 +236,3 @@ def _span_event(event: GroupEvent) -> SpanEvent:
                 "rollcall.assignor.error": event.reason,
             }
             return SpanEvent("run-failed", event.time_ms, failure)
-
-
-def _member_attributes(event: MemberEvent) -> Attributes:
-    return {
-        "rollcall.member.id": event.member_id,
-        "rollcall.member.instance_id": event.group_instance_id,
-        "rollcall.member.previous_id": event.previous_member_id,
-        "rollcall.member.host": event.client_host,
-        "rollcall.member.reason": event.reason,
-        "messaging.client.id": event.client_id,
-    }

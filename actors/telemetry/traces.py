@@ -5,27 +5,42 @@ from __future__ import annotations
 import logging
 import os
 import threading
-from collections import deque
+from collections import OrderedDict, deque
 from typing import TYPE_CHECKING, Final
 
 from opentelemetry.context import Context
 from opentelemetry.sdk.resources import SERVICE_NAME, OTELResourceDetector, Resource
 from opentelemetry.sdk.trace import ReadableSpan, SpanProcessor, TracerProvider
 from opentelemetry.sdk.trace.export import SpanExporter, SpanExportResult
-from opentelemetry.trace import set_span_in_context
+from opentelemetry.sdk.trace.id_generator import RandomIdGenerator
+from opentelemetry.trace import (
+    Link,
+    NonRecordingSpan,
+    SpanContext,
+    TraceFlags,
+    set_span_in_context,
+)
 
-from actors.telemetry.rebalance_traces import RebalanceTraces
+from actors.telemetry.failover_traces import Failover, Failovers
+from actors.telemetry.rebalance_traces import LateSpan, RebalanceTraces
+from actors.telemetry.run_contexts import RunContexts
 from actors.telemetry.transports import TRANSPORTS, protocol_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from actors.telemetry.drops import TelemetryDrops
-    from actors.telemetry.rebalance_traces import Attributes, Trace
+    from actors.telemetry.rebalance_spans import Attributes, ChildSpan
+    from actors.telemetry.rebalance_traces import Trace
+    from actors.telemetry.run_contexts import RunContext
     from protocol.groups.classic.partitions_moved import PartitionMovement
     from protocol.groups.facts import Fact
 
 EXPORTER_LOG: Final = "opentelemetry.exporter.otlp"
+COMPUTE: Final = "compute"
+
+ROOTS_MAX: Final = 1_000
+"""Traces that have ended, to which a late span can be added."""
 
 
 class Traces:
@@ -36,42 +51,137 @@ class Traces:
         resource: Mapping[str, str | int],
         drops: TelemetryDrops,
         exporter: SpanExporter | None = None,
+        contexts: RunContexts | None = None,
     ) -> None:
-        """Export as the standard variables say, or to ``exporter``."""
-        self._provider = TracerProvider(resource=resource_of(resource), shutdown_on_exit=False)
-        self._span_queue = SpanQueue(exporter or _exporter(), drops)
+        """Export as the standard variables say, or to ``exporter``.
+
+        ``contexts`` has the ids that workers were told of runs.
+        """
+        self._ids = GivenIds()
+        self._provider = TracerProvider(
+            resource=resource_of(resource), shutdown_on_exit=False, id_generator=self._ids
+        )
+        self._span_queue = SpanQueue(exporter or exporter_of(), drops)
         self._provider.add_span_processor(self._span_queue)
         self._tracer = self._provider.get_tracer("rollcall")
         self._traces = RebalanceTraces()
+        self._contexts = contexts or RunContexts()
+        self._roots: OrderedDict[tuple[str, int], SpanContext] = OrderedDict()
+        self._failovers = Failovers()
 
     def tell(self, fact: Fact, moved: PartitionMovement | None) -> None:
         """Export the trace of a rebalance that ends with this fact, if any."""
-        for trace in self._traces.tell(fact, moved):
-            self._export(trace)
+        for told in self._traces.tell(fact, moved):
+            if isinstance(told, LateSpan):
+                self._export_late(told)
+            else:
+                self._export(told)
+
+    def tell_failovers(self, now_ms: int | None) -> None:
+        """Export the failovers that are due at a time (Unix ms); None: all."""
+        for failover in self._failovers.take_due(now_ms):
+            self._export_failover(failover)
 
     def close(self, timeout_s: float) -> None:
         """Deliver the remaining spans, for at most ``timeout_s``."""
+        self.tell_failovers(None)
         self._span_queue.close(timeout_s)
 
     def _export(self, trace: Trace) -> None:
+        run = self._contexts.take(trace.group_id, trace.run) if trace.run else None
+        self._ids.give(run.trace_id if run else None, None)
+        failover = None if trace.failover_ms is None else self._failover(trace.failover_ms)
         root = self._tracer.start_span(
             f"rebalance {trace.group_id}",
             context=Context(),
             attributes=_known(trace.attributes),
             start_time=_ns(trace.started_ms),
+            links=() if failover is None else (Link(failover.context),),
         )
+        if failover is not None:
+            failover.touch(root.get_span_context(), trace.ended_ms)
         for event in trace.events:
             root.add_event(event.name, _known(event.attributes), _ns(event.time_ms))
-        inside = set_span_in_context(root, Context())
         for each in trace.spans:
-            span = self._tracer.start_span(
-                each.name,
-                context=inside,
-                attributes=_known(each.attributes),
-                start_time=_ns(each.started_ms),
-            )
-            span.end(_ns(each.ended_ms))
+            self._export_below(each, set_span_in_context(root, Context()), run)
         root.end(_ns(trace.ended_ms))
+        self._roots[trace.group_id, trace.number] = root.get_span_context()
+        if len(self._roots) > ROOTS_MAX:
+            self._roots.popitem(last=False)
+
+    def _export_below(self, each: ChildSpan, inside: Context, run: RunContext | None) -> None:
+        is_told_by_worker = each.is_run and run is not None
+        self._ids.give(None, run.span_id if run is not None and each.is_run else None)
+        span = self._tracer.start_span(
+            each.name,
+            context=inside,
+            attributes=_known(each.attributes),
+            start_time=_ns(each.started_ms),
+        )
+        for below in each.spans:
+            if below.name != COMPUTE or not is_told_by_worker:
+                self._export_below(below, set_span_in_context(span, Context()), run)
+        span.end(_ns(each.ended_ms))
+
+    def _export_late(self, late: LateSpan) -> None:
+        root = self._roots.pop((late.group_id, late.number), None)
+        if root is not None:
+            inside = set_span_in_context(NonRecordingSpan(root), Context())
+            self._export_below(late.span, inside, None)
+
+    def _failover(self, elected_ms: int) -> Failover:
+        """Return the failover at a time; its span has its ids from the first rebalance on."""
+        known = self._failovers.at(elected_ms)
+        if known is None:
+            drawn = RandomIdGenerator()
+            flags = TraceFlags(TraceFlags.SAMPLED)
+            context = SpanContext(
+                drawn.generate_trace_id(),
+                drawn.generate_span_id(),
+                is_remote=False,
+                trace_flags=flags,
+            )
+            known = Failover(elected_ms, context, elected_ms)
+            oldest = self._failovers.add(known)
+            if oldest is not None:
+                self._export_failover(oldest)
+        return known
+
+    def _export_failover(self, failover: Failover) -> None:
+        self._ids.give(failover.context.trace_id, failover.context.span_id)
+        span = self._tracer.start_span(
+            "failover",
+            context=Context(),
+            attributes={
+                "messaging.system": "kafka",
+                "rollcall.failover.rebalances": failover.touched,
+            },
+            start_time=_ns(failover.elected_ms),
+            links=[Link(each) for each in failover.links],
+        )
+        span.end(_ns(failover.ended_ms))
+
+
+class GivenIds(RandomIdGenerator):
+    """Draws ids, but for those of the next span that are given."""
+
+    def __init__(self) -> None:
+        self._trace_id: int | None = None
+        self._span_id: int | None = None
+
+    def give(self, trace_id: int | None, span_id: int | None) -> None:
+        """Give the ids of the next span; None: they are drawn."""
+        self._trace_id, self._span_id = trace_id, span_id
+
+    def generate_trace_id(self) -> int:
+        """Return the id that was given, once, or draw one."""
+        given, self._trace_id = self._trace_id, None
+        return super().generate_trace_id() if given is None else given
+
+    def generate_span_id(self) -> int:
+        """Return the id that was given, once, or draw one."""
+        given, self._span_id = self._span_id, None
+        return super().generate_span_id() if given is None else given
 
 
 class SpanQueue(SpanProcessor):
@@ -160,7 +270,8 @@ class _LastError(logging.Handler):
         self._logger.propagate = True
 
 
-def _exporter() -> SpanExporter:
+def exporter_of() -> SpanExporter:
+    """Return the exporter that the standard variables ask for."""
     return TRANSPORTS[protocol_of("traces", os.environ)].spans()
 
 

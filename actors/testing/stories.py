@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from actors.telemetry.log_messages import log_message
 from protocol.groups.classic.partitions_moved import partitions_moved
-from protocol.groups.facts import RebalanceEnded
+from protocol.groups.facts import RebalanceEnded, ResultReplicated
 
 if TYPE_CHECKING:
     from protocol.groups.facts import Fact
@@ -29,10 +29,16 @@ class Stories:
 
     def observe(self, fact: Fact) -> None:
         """Keep a fact as a line."""
+        if isinstance(fact, ResultReplicated):
+            return
         moved = None
         if isinstance(fact, RebalanceEnded) and fact.protocol_type == "consumer":
             moved = partitions_moved(fact.assignments_before, fact.assignments_after)
         self._keep(fact.group_id, log_message(fact, moved))
+
+    def run_context(self, _group_id: str, _run: int) -> str:
+        """Return no context: there are no traces."""
+        return ""
 
     def note(self, group_id: str, sentence: str) -> None:
         """Keep what the test itself has done to a group as a line."""

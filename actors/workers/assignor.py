@@ -22,14 +22,22 @@ from typing import TYPE_CHECKING, Any, Final
 from actors.tasks import Tasks
 from actors.telemetry.log_file import log_to_file
 from actors.workers.fair_queue import FairQueue
-from actors.workers.task_frames import TASK_FORMAT, RunTiming, pack_answer, read_task
+from actors.workers.task_frames import (
+    TASK_FORMAT,
+    RunTiming,
+    pack_answer,
+    read_context,
+    read_task,
+)
 from protocol.assignors.registry import BUILT_IN
 from protocol.groups.effects import AssignmentFailed, ComputeAssignment, RegexesResolved
+from protocol.reasons import reason as reason_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from pathlib import Path
 
+    from actors.telemetry.compute_traces import ComputeTraces
     from protocol.assignors.executor import Executor
 
 _log = logging.getLogger("rollcall.assignor")
@@ -85,6 +93,7 @@ class AssignorWorker:
         self._busy_s = 0.0
         self._began_at = time.perf_counter()
         self._tasks = Tasks(_log)
+        self._traces: ComputeTraces | None = None
 
     async def pid(self) -> int:
         """Return the process id."""
@@ -204,12 +213,33 @@ class AssignorWorker:
         began_at = time.perf_counter()
         executor = self._prepare()
         task = read_task(parts)
+        began_ns = time.time_ns()
         with _watched(self._time_limit_s + GRACE_S):
             try:
                 answer = executor.run(task)
             except (SystemExit, KeyboardInterrupt) as error:  # they would end the event loop
                 raise RuntimeError(f"a run ended with {type(error).__name__}") from error
-        return pack_answer(answer, RunTiming(queue_ms, (time.perf_counter() - began_at) * 1000))
+        packed = pack_answer(answer, RunTiming(queue_ms, (time.perf_counter() - began_at) * 1000))
+        if isinstance(task, ComputeAssignment) and (context := read_context(parts)):
+            self._trace(context, task, (began_ns, time.time_ns()))
+        return packed
+
+    def _trace(self, context: str, task: ComputeAssignment, times_ns: tuple[int, int]) -> None:
+        """Tell of a run; the coordinator sends a context only if it exports traces itself."""
+        try:
+            if self._traces is None:
+                from actors.telemetry.compute_traces import ComputeTraces
+
+                self._traces = ComputeTraces({"service.instance.id": f"worker-{os.getpid()}"})
+            told: dict[str, str | int] = {
+                "messaging.system": "kafka",
+                "messaging.consumer.group.name": task.group_id,
+                "rollcall.assignor.name": task.assignor,
+                "process.pid": os.getpid(),
+            }
+            self._traces.tell(context, times_ns, told)
+        except Exception as error:
+            _log.warning("a run cannot be traced: %s", reason_of(error))
 
 
 def _failed_answer(

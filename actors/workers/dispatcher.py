@@ -69,6 +69,10 @@ def load_assignors() -> None:
     warm_up()
 
 
+def _no_context(_group_id: str, _run: int) -> str:
+    return ""
+
+
 class NoWorkers:
     """No workers: every run is done in place."""
 
@@ -105,9 +109,17 @@ class WorkerDispatcher:
     """Sends tasks to workers and returns their answers."""
 
     def __init__(
-        self, setting: DispatcherSettings, workers: Workers, answered: Callable[[int, Answer], None]
+        self,
+        setting: DispatcherSettings,
+        workers: Workers,
+        answered: Callable[[int, Answer], None],
+        run_context: Callable[[str, int], str] = _no_context,
     ) -> None:
-        """Send tasks to ``workers``; ``answered(partition, event)`` gets the answers."""
+        """Send tasks to ``workers``; ``answered(partition, event)`` gets the answers.
+
+        ``run_context`` returns the trace context of a group's run.
+        """
+        self._run_context = run_context
         self.metrics = BackgroundMetrics(setting.workers)
         self._name = setting.name
         self._here = workers.here
@@ -177,7 +189,10 @@ class WorkerDispatcher:
     async def _ask(self, worker: int, task: Work) -> tuple[Answer, RunTiming]:
         """Send a task in parts; the event loop polls its sockets between two parts."""
         number, place, last = next(self._numbers), 0, b""
-        for packed in task_parts(task):
+        context = ""
+        if isinstance(task, ComputeAssignment):
+            context = self._run_context(task.group_id, task.run)
+        for packed in task_parts(task, context):
             if last:
                 await self._ways.tell(
                     worker, "part", self._name, task.group_id, number, place, last

@@ -55,6 +55,7 @@ Row = TypeVar("Row", bound=tuple[Any, ...])
 
 COMPUTE: Final = "compute"
 RESOLVE: Final = "resolve"
+TRACE: Final = "trace"
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,11 +66,16 @@ class RunTiming:
     processing_ms: float
 
 
-def task_parts(task: ComputeAssignment | ResolveRegexes) -> Iterator[bytes]:
-    """Encode a task in parts, lazily."""
+def task_parts(task: ComputeAssignment | ResolveRegexes, traceparent: str = "") -> Iterator[bytes]:
+    """Encode a task in parts, lazily; ``traceparent`` is the context of its trace, if it has one.
+
+    Workers that know no contexts leave the frame of the context out.
+    """
     part: list[bytes] = []
     size = 0
-    for frame in _task_frames(task):
+    frames = _task_frames(task)
+    context = [_pack([TRACE, traceparent])] if traceparent else []
+    for frame in chain(islice(frames, 1), context, frames):
         if part and size + len(frame) > PART_BYTES:
             yield b"".join(part)
             part, size = [], 0
@@ -108,6 +114,13 @@ def _task_frames(task: ComputeAssignment | ResolveRegexes) -> Iterator[bytes]:
     for members in _slices(changes.members):
         yield _pack(["members", *zip(*members, strict=True)])
     yield from _target_frames(changes.targets)
+
+
+def read_context(parts: Sequence[bytes]) -> str:
+    """Return the context of a task's trace; "" if it has none."""
+    name, *columns = next(islice(chain.from_iterable(map(_unpack_all, parts)), 1, None), [""])
+    is_context = name == TRACE and len(columns) == 1 and isinstance(columns[0], str)
+    return columns[0] if is_context else ""
 
 
 def read_task(parts: Iterable[bytes]) -> ComputeAssignment | ResolveRegexes:

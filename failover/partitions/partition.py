@@ -29,6 +29,7 @@ from failover.partitions.containment import (
 from failover.partitions.loading import Loading
 from failover.partitions.replaying import replay
 from failover.partitions.replies import Replies
+from failover.partitions.results import Results
 from failover.partitions.turn_output import TurnOutput
 from protocol.groups.effects import Elected, LeaderLease, Request, Resigned
 from protocol.reasons import reason, shown
@@ -37,7 +38,7 @@ from storage.log import AppendBatch, LogError, TruncateFrom
 from storage.replica import Replica, Role
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 
     from failover.effects import Effects
     from failover.partitions.machine import MachineAdapter, StateMachine
@@ -109,6 +110,7 @@ class Partition:
         self._again: list[tuple[Request, Sequence[str]]] = []
         self._runs = Runs()
         self._output = TurnOutput(self.number)
+        self._results = Results(self.number)
         self._failure: PartitionFailed | None = None
 
     @property
@@ -240,6 +242,7 @@ class Partition:
     ) -> None:
         """Keep an event's results for the end of the turn."""
         turn = self._turn
+        self._output.facts += result.facts
         for record in result.records:
             turn.pop(record.key, None)
             turn[record.key] = record
@@ -248,7 +251,6 @@ class Partition:
             self._append_turn(now)
         if result.replies or asked is not None:
             self.replies.add(result.replies, asked, depends_on)
-        self._output.facts += result.facts
         if result.tasks:
             self._output.tasks += self.replies.hold_calls(result.tasks)
 
@@ -424,6 +426,7 @@ class Partition:
             if self._adapter.tells_commits:
                 self.replica.tell()
             self.replies.release(self.replica.high_watermark)
+            self._output.facts += self._results.committed(self.replica.high_watermark, now)
 
     def _take_writes(self, ready: Ready, effects: Effects) -> None:
         """Pass on what to write and send; follow what it does to the log."""
@@ -471,9 +474,10 @@ class Partition:
         if waiting:
             self._turn = waiting | self._turn
 
-    def _append(self, rows: Sequence[RawRecord], groups: Iterable[str], now: int) -> None:
+    def _append(self, rows: Sequence[RawRecord], groups: Collection[str], now: int) -> None:
         end_offset = self.replica.append(rows, now)
         self.replies.gate.wrote(end_offset, groups)
+        self._results.appended(self._output.take_unseen(), groups, end_offset, now)
         self._replayed = self._applied = end_offset
 
     def _append_by_groups(self, now: int) -> None:
@@ -534,6 +538,7 @@ class Partition:
     def _demote(self, now: int, effects: Effects) -> None:
         """Stop leading: refuse all waiting requests at once, and repeat no cached answer."""
         self._is_elected = False
+        self._results.clear()
         if self.state is not PartitionState.LEADER:
             return
         self.leadership.lease_until_ms = 0

@@ -22,6 +22,7 @@ class TurnOutput:
         self.facts: list[Fact] = []
         self.tasks: list[Task] = []
         self._notes: list[str] = []
+        self._seen = 0
 
     def __bool__(self) -> bool:
         return bool(self.facts or self.tasks or self._notes)
@@ -35,9 +36,15 @@ class TurnOutput:
         then = f"the group was built again from the log of {title_of(self._number)}"
         self.note(f"{what} for group {shown(group_id)} failed: {why}; {then}")
 
+    def take_unseen(self) -> list[Fact]:
+        """Return the facts that have come since the last call in this turn."""
+        unseen, self._seen = self.facts[self._seen :], len(self.facts)
+        return unseen
+
     def take_back(self, group_id: str) -> None:
         """Drop what is about a group: its records could not be written."""
         self.facts = [each for each in self.facts if about(each) != group_id]
+        self._seen = min(self._seen, len(self.facts))
         self.tasks = [each for each in self.tasks if about(each) != group_id]
 
     def drop_tasks(self) -> None:
@@ -48,6 +55,7 @@ class TurnOutput:
         """Pass everything on."""
         effects.facts += self.facts
         self.facts.clear()
+        self._seen = 0
         effects.notes += self._notes
         self._notes.clear()
         if self.tasks:

@@ -81,6 +81,13 @@ class NamedMember(NamedTuple):
     metadata: Any
 
 
+class TakenOver(NamedTuple):
+    """A member of a group that is not classic, and when it had its target (Unix ms)."""
+
+    time_ms: int
+    member: NamedMember
+
+
 class RebalanceTrigger(StrEnum):
     """Why a rebalance began."""
 
@@ -204,7 +211,8 @@ class TargetAssigned:
     ``assignor_ms``. ``members`` counts the group, ``members_changed`` those whose target changed.
     ``fix_ups`` counts the members that left or were replaced while the assignor ran. ``awaited``
     has some of the members that had not taken over the previous target, ``awaited_count`` is the
-    number of all. ``elected_ms``: since when this coordinator leads the group.
+    number of all; ``taken_over`` has the last ones that had. ``elected_ms``: since when this
+    coordinator leads the group. ``run``: the number of the run.
     """
 
     group_id: str
@@ -228,7 +236,9 @@ class TargetAssigned:
     fix_ups: int = 0
     awaited: Sequence[NamedMember] = ()
     awaited_count: int = 0
+    taken_over: Sequence[TakenOver] = ()
     elected_ms: int | None = None
+    run: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -246,7 +256,8 @@ class GroupReconciled:
     """Every member of a group has its target assignment of ``epoch``, or no member is left.
 
     Classic groups have none. ``assigned_ms``: when that target took effect (Unix milliseconds).
-    ``last`` is the member that was awaited last, if it is still there.
+    ``last`` is the member that was awaited last, if it is still there. ``taken_over`` has the last
+    members that took the target over.
     """
 
     group_id: str
@@ -255,6 +266,7 @@ class GroupReconciled:
     assigned_ms: int
     members: int
     last: NamedMember | None = None
+    taken_over: Sequence[TakenOver] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -283,6 +295,23 @@ class GroupConverted:
     members: int
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ResultReplicated:
+    """The records of a rebalance's result are on the disks of a majority.
+
+    ``number`` is the generation, or the epoch of the target; ``partition`` is that of
+    __consumer_offsets, ``end_offset`` the offset after the batch with the last of the records. They
+    were appended at ``appended_ms``, and committed at ``time_ms`` (Unix ms).
+    """
+
+    group_id: str
+    number: int
+    partition: int
+    end_offset: int
+    appended_ms: int
+    time_ms: int
+
+
 Fact: TypeAlias = (
     MemberEvent
     | RebalanceEnded
@@ -292,4 +321,5 @@ Fact: TypeAlias = (
     | TargetAssigned
     | TargetAssignmentFailed
     | GroupReconciled
+    | ResultReplicated
 )

@@ -19,6 +19,7 @@ from protocol.groups.facts import (
     MemberEvent,
     MemberEventKind,
     NamedMember,
+    TakenOver,
     TopicsCause,
     TopicsChanged,
 )
@@ -302,7 +303,11 @@ def report_if_settled(
     group, assigned_ms = runtime.group, runtime.assigned_ms
     if not group.members:
         runtime.freed = FreedTargets()
-    if assigned_ms is None or group.state not in SETTLED:
+    if assigned_ms is None:
+        return
+    if last is not None and _has_target(group, last):
+        runtime.taken_over.append(TakenOver(now, NamedMember(last.member_id, last.metadata)))
+    if group.state not in SETTLED:
         return
     runtime.assigned_ms = None
     ctx.fact(
@@ -313,8 +318,14 @@ def report_if_settled(
             assigned_ms=assigned_ms,
             members=len(group.members),
             last=None if last is None else NamedMember(last.member_id, last.metadata),
+            taken_over=tuple(runtime.taken_over),
         )
     )
+
+
+def _has_target(group: ModernGroup[Any], member: ModernGroupMember) -> bool:
+    assignment = member.assignment
+    return assignment.epoch == group.assignment_epoch and assignment.state is MemberState.STABLE
 
 
 def _prepare(ctx: Context, runtime: ModernGroupRuntime) -> TopicsCause | None:

@@ -5,6 +5,7 @@ It exists only on the leader. Only ``modern`` and ``target`` change it.
 
 from __future__ import annotations
 
+from collections import deque
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
@@ -18,10 +19,13 @@ if TYPE_CHECKING:
     from kio.static.protocol import Entity
 
     from protocol.groups.effects import AssignmentComputed, HeartbeatLease
-    from protocol.groups.facts import MemberEvent, TopicsCause
+    from protocol.groups.facts import MemberEvent, TakenOver, TopicsCause
     from protocol.groups.modern.hard_state import ModernGroup, ModernGroupMember
     from protocol.groups.topics import Topics
 
+
+TAKEN_OVER_MAX: Final = 10
+"""The members that took over a target last: so many are named."""
 
 FREED_MAX: Final = 10_000
 """Members that are gone whose targets are kept until the next target."""
@@ -131,7 +135,8 @@ class ModernGroupRuntime:
     first. ``own``: what only the group's type keeps. ``assigned_ms``: when members began to move to
     the newest target, None when all have it. ``unsettled_period``: how long members have been told
     to come again soon. ``freed``: what members had that are gone since the last target.
-    ``client_software``: of the members whose connections told it.
+    ``taken_over``: the last members that took over the newest target. ``client_software``: of the
+    members whose connections told it.
     """
 
     group: ModernGroup[Any]
@@ -158,6 +163,7 @@ class ModernGroupRuntime:
     unsettled_period: UnsettledPeriod = field(default_factory=UnsettledPeriod)
     event_log: MemberEventLog = field(default_factory=MemberEventLog)
     freed: FreedTargets = field(default_factory=FreedTargets)
+    taken_over: deque[TakenOver] = field(default_factory=lambda: deque(maxlen=TAKEN_OVER_MAX))
     client_software: dict[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:

@@ -347,6 +347,7 @@ def _finish(ctx: Context, runtime: ModernGroupRuntime, target_write: TargetWrite
     runtime.end_leases()
     target_fact.report_target(ctx, runtime, target_write, TargetStep(epoch_before, awaited, now))
     runtime.freed = FreedTargets()
+    runtime.taken_over.clear()
     runtime.assigned_ms = now
     update(ctx, runtime, now)
 
@@ -363,6 +364,7 @@ def renew(ctx: Context, runtime: ModernGroupRuntime, now: int) -> None:
     )
     _emit_metadata(ctx, group, epoch, group.assignment_timestamp_ms, 0)
     runtime.end_leases()
+    runtime.taken_over.clear()
     runtime.assigned_ms = now
 
 

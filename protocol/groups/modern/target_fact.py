@@ -71,7 +71,9 @@ def report_target(
             fix_ups=target_write.left_out + len(run.successors),
             awaited=tuple(step.awaited[:AWAITED_MAX]),
             awaited_count=len(step.awaited),
+            taken_over=tuple(runtime.taken_over),
             elected_ms=ctx.elected_ms,
+            run=run.number,
         )
     )
 

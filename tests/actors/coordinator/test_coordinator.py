@@ -75,6 +75,9 @@ class MemberEventLog:
     def observe(self, fact: Fact) -> None:
         self.facts.append(fact)
 
+    def run_context(self, _group_id: str, _run: int) -> str:
+        return ""
+
     def close(self, timeout_s: float = 0) -> None:
         pass
 

@@ -3,15 +3,11 @@
 from typing import Any
 
 from actors.telemetry.log_messages import log_message
-from actors.telemetry.rebalance_traces import RebalanceTraces, Trace
+from actors.telemetry.rebalance_traces import Trace
+from tests.actors.telemetry.test_consumer_traces import traces_of
 from tests.protocol.groups.conversation import GROUP, Conversation
 from tests.protocol.groups.share.share_talk import ShareTalk
 from tests.protocol.groups.streams.streams_talk import StreamsTalk, tasks
-
-
-def traces_of(talk: Conversation[Any]) -> list[Trace]:
-    traces = RebalanceTraces()
-    return [trace for fact in talk.facts for trace in traces.tell(fact, None)]
 
 
 def said(trace: Trace, *names: str) -> list[Any]:
@@ -54,7 +50,13 @@ class TestShareGroups:
         last = traces_of(talk)[-1]
         assert said(last, "group.type", "assignor.name", "member.id") == ["share", "simple", "m-C"]
         assert said(last, "rebalance.outcome", "members") == ["stable", 1]
-        assert [span.name for span in last.spans] == ["wait", "assign", "write", "reconcile"]
+        assert [span.name for span in last.spans] == [
+            "trigger",
+            "wait",
+            "assign",
+            "write",
+            "reconcile",
+        ]
 
     def test_partitions_that_are_initialized_are_told_as_the_cause(self) -> None:
         talk = ShareTalk()
@@ -83,7 +85,7 @@ class TestShareGroups:
         began_ms = talk.now
         talk.advance(1_000)
         talk.converge("A", "B")
-        wait, assign, *_ = traces_of(talk)[-1].spans
+        _, wait, assign, *_ = traces_of(talk)[-1].spans
         assert wait.started_ms == began_ms
         assert wait.ended_ms > began_ms
         assert assign.attributes["rollcall.assignor.where"] == "worker"
@@ -164,5 +166,5 @@ class TestStreamsGroups:
         began_ms = talk.now
         talk.advance(3_000)
         converge(talk, "A")
-        wait, *_ = traces_of(talk)[0].spans
+        _, wait, *_ = traces_of(talk)[0].spans
         assert (wait.started_ms, wait.ended_ms) == (began_ms, began_ms + 3_000)

@@ -8,7 +8,13 @@ from typing import Any
 import pytest
 
 from actors.workers.dispatcher import DispatcherSettings, WorkerDispatcher
-from actors.workers.task_frames import TASK_FORMAT, RunTiming, pack_answer, read_task
+from actors.workers.task_frames import (
+    TASK_FORMAT,
+    RunTiming,
+    pack_answer,
+    read_context,
+    read_task,
+)
 from protocol.groups.effects import (
     AssignmentComputed,
     AssignmentFailed,
@@ -37,6 +43,7 @@ class Workers:
         self.took_ms: dict[str, float] = {}
         self.ran: list[tuple[str, int]] = []
         self.told: list[tuple[int, str]] = []
+        self.contexts: list[str] = []
         self.asked_for_pid = 0
         self.held = asyncio.Event()
         self.held.set()
@@ -55,6 +62,7 @@ class Workers:
         parts = [*self._parts.pop((worker, group_id, number), ()), last]
         assert len(parts) == place + 1
         task = read_task(parts)
+        self.contexts.append(read_context(parts))
         self.ran.append((group_id, worker))
         await self.held.wait()
         timing = RunTiming(1.0, self.took_ms.get(group_id, 2.0))
@@ -73,13 +81,16 @@ class Workers:
 
 
 class Desk:
-    def __init__(self, count: int = 2, here: str = "") -> None:
+    def __init__(
+        self, count: int = 2, here: str = "", contexts: dict[tuple[str, int], str] | None = None
+    ) -> None:
         self.workers = Workers(here)
         self.answers: list[tuple[int, Any]] = []
         self.dispatcher = WorkerDispatcher(
             DispatcherSettings(name="coordinator-0", workers=count),
             self.workers,
             lambda *answer: self.answers.append(answer),
+            lambda group_id, run: (contexts or {}).get((group_id, run), ""),
         )
 
     async def done(self, task: Any, partition: int = 3) -> Any:
@@ -99,6 +110,16 @@ def run_of(group_id: str, run: int = 2) -> ComputeAssignment:
         base_run=None,
         changes=GroupChanges(topics=(), gone=(("a", None), ("b", "c"))),
     )
+
+
+def test_a_worker_is_told_the_context_of_the_runs_trace() -> None:
+    async def scenario() -> None:
+        desk = Desk(contexts={("g", 2): "00-1-2-01"})
+        await desk.done(run_of("g"))
+        await desk.done(run_of("other"))
+        assert desk.workers.contexts == ["00-1-2-01", ""]
+
+    asyncio.run(scenario())
 
 
 def test_an_answer_comes_back_to_the_partition_that_asked() -> None:

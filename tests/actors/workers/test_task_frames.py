@@ -1,7 +1,14 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from actors.workers.task_frames import RunTiming, pack_answer, read_answer, read_task, task_parts
+from actors.workers.task_frames import (
+    RunTiming,
+    pack_answer,
+    read_answer,
+    read_context,
+    read_task,
+    task_parts,
+)
 from protocol.groups.effects import (
     AssignmentComputed,
     AssignmentFailed,
@@ -79,6 +86,15 @@ runs = runs_of(member_rows, st.none()) | runs_of(task_member_rows, task_settings
 @given(runs)
 def test_a_run_is_read_as_it_was_packed(task: ComputeAssignment) -> None:
     assert read_task(list(task_parts(task))) == task
+
+
+@given(runs)
+def test_the_context_of_a_trace_is_beside_the_task(task: ComputeAssignment) -> None:
+    """Also a worker that knows no contexts reads the task."""
+    parts = list(task_parts(task, "00-1-2-01"))
+    assert read_context(parts) == "00-1-2-01"
+    assert read_task(parts) == task
+    assert read_context(list(task_parts(task))) == ""
 
 
 def test_a_large_group_is_packed_in_parts_of_bounded_size() -> None:

@@ -8,6 +8,8 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 
 from actors.telemetry.drops import TelemetryDrops
 from actors.telemetry.traces import Traces
+from failover.partitions.results import Results
+from protocol.groups.facts import RebalanceEnded, TargetAssigned
 from protocol.stories.teller import StoryTeller
 
 if TYPE_CHECKING:
@@ -15,8 +17,11 @@ if TYPE_CHECKING:
 
     from opentelemetry.sdk.trace import ReadableSpan
 
+    from protocol.groups.classic.partitions_moved import PartitionMovement
     from protocol.groups.facts import Fact
     from protocol.stories.story import RebalanceStory
+
+REPLICATED_MS: Final = 2
 
 SHOWN: Final = (
     "rollcall.rebalance.cause",
@@ -37,12 +42,21 @@ def stories(facts: Iterable[Fact]) -> list[RebalanceStory]:
     return list(found.values())
 
 
-def spans(facts: Iterable[Fact]) -> Sequence[ReadableSpan]:
-    """Export the traces into memory; the spans, in the order in which they ended."""
+def spans(facts: Iterable[Fact], moved: PartitionMovement | None = None) -> Sequence[ReadableSpan]:
+    """Export the traces into memory; the spans, in the order in which they ended.
+
+    Each result is replicated two milliseconds after its append, as a partition tells it.
+    """
     exporter, drops = InMemorySpanExporter(), TelemetryDrops()
     traces = Traces({"service.instance.id": 0}, drops, exporter)
-    for fact in facts:
-        traces.tell(fact, None)
+    results = Results(7)
+    for end_offset, fact in enumerate(facts):
+        traces.tell(fact, moved if isinstance(fact, RebalanceEnded) else None)
+        if isinstance(fact, TargetAssigned | RebalanceEnded):
+            now = fact.ended_ms if isinstance(fact, TargetAssigned) else fact.phases[-1].ended_ms
+            results.appended([fact], {fact.group_id}, end_offset, now)
+            for replicated in results.committed(end_offset, now + REPLICATED_MS):
+                traces.tell(replicated, None)
     traces.close(10)
     assert not drops.spans
     return exporter.get_finished_spans()

@@ -1,0 +1,204 @@
+"""What a trace of a rebalance tells beside its cause: slow members, replication, failovers."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
+
+from actors.telemetry.compute_traces import ComputeTraces
+from actors.telemetry.drops import TelemetryDrops
+from actors.telemetry.failover_traces import LINKS_MAX, TOLD_AFTER_MS
+from actors.telemetry.run_contexts import KEPT_MAX, RunContexts, read
+from actors.telemetry.traces import ROOTS_MAX, Traces
+from protocol.groups.facts import ResultReplicated
+from tests.actors.telemetry.facts import NOW, rebalance, reconciled, target_assigned
+from tests.actors.telemetry.rebalances import awaited_twice, of_many
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from opentelemetry.sdk.trace import ReadableSpan
+
+    from protocol.groups.facts import Fact
+
+
+class Stage:
+    """Traces into memory."""
+
+    def __init__(self) -> None:
+        self.exporter, self.drops = InMemorySpanExporter(), TelemetryDrops()
+        self.contexts = RunContexts()
+        self.traces = Traces({}, self.drops, self.exporter, self.contexts)
+
+    def tell(self, facts: Iterable[Fact]) -> None:
+        for fact in facts:
+            self.traces.tell(fact, None)
+
+    def spans(self, name: str) -> Sequence[ReadableSpan]:
+        """Close, and return the spans of that name."""
+        self.traces.close(10)
+        return [each for each in self.exporter.get_finished_spans() if each.name == name]
+
+
+@pytest.fixture
+def stage() -> Stage:
+    return Stage()
+
+
+def replicated(number: int, group_id: str = "orders") -> ResultReplicated:
+    return ResultReplicated(
+        group_id=group_id,
+        number=number,
+        partition=3,
+        end_offset=9,
+        appended_ms=NOW + 212,
+        time_ms=NOW + 230,
+    )
+
+
+def said(span: ReadableSpan, name: str) -> object:
+    return (span.attributes or {}).get(name)
+
+
+def test_the_slowest_members_of_a_large_group_are_named_and_the_others_counted(
+    stage: Stage,
+) -> None:
+    stage.tell(of_many(10_000))
+    (reconcile,) = stage.spans("reconcile")
+    assert said(reconcile, "rollcall.members.not_shown") == 9_990
+    takeovers = stage.spans("take-over")
+    assert len(takeovers) == 10
+    assert said(takeovers[-1], "messaging.client.id") == "m-9"
+    assert takeovers[-1].end_time == (NOW + 209) * 10**6
+
+
+def test_a_member_that_was_awaited_when_the_next_target_came_is_named(stage: Stage) -> None:
+    stage.tell(awaited_twice())
+    found = {
+        said(each, "messaging.client.id"): said(each, "rollcall.member.awaited")
+        for each in stage.spans("take-over")
+    }
+    assert found == {"quick": None, "slow": "true"}
+
+
+def test_that_a_result_is_replicated_is_told_also_after_its_trace_has_ended(stage: Stage) -> None:
+    stage.tell([rebalance(), replicated(5)])
+    (root,) = stage.spans("rebalance orders")
+    (late,) = stage.spans("replicate")
+    assert late.parent is not None
+    assert late.parent == root.context
+    assert (late.start_time, late.end_time) == ((NOW + 212) * 10**6, (NOW + 230) * 10**6)
+    assert said(late, "messaging.destination.partition.id") == "3"
+
+
+def test_a_result_of_a_trace_that_is_not_known_any_more_is_left_out(stage: Stage) -> None:
+    stage.tell([rebalance()])
+    stage.tell(rebalance(group_id=f"g{each}") for each in range(ROOTS_MAX))
+    stage.tell([replicated(5), replicated(5, "never-seen"), replicated(77, "g1")])
+    assert not stage.spans("replicate")
+
+
+# --- failovers
+
+
+def test_a_failover_and_the_rebalances_that_it_touched_are_linked(stage: Stage) -> None:
+    taken_over = NOW - 500
+    stage.tell([rebalance(elected_ms=taken_over), rebalance(group_id="b", elected_ms=taken_over)])
+    stage.tell([target_assigned(group_id="c", elected_ms=taken_over), reconciled(group_id="c")])
+    stage.tell([rebalance(group_id="calm", elected_ms=NOW - 500_000)])
+    (failover,) = stage.spans("failover")
+    touched = [*stage.spans("rebalance orders"), *stage.spans("rebalance b")]
+    touched += stage.spans("rebalance c")
+    assert [link.context for link in failover.links] == [each.context for each in touched]
+    for each in touched:
+        (link,) = each.links
+        assert link.context.span_id == failover.context.span_id  # type: ignore[union-attr]
+        assert link.context.trace_id == failover.context.trace_id  # type: ignore[union-attr]
+    assert failover.start_time == taken_over * 10**6
+    assert failover.end_time == (NOW + 250) * 10**6
+    (calm,) = stage.spans("rebalance calm")
+    assert not calm.links
+
+
+def test_a_failover_is_told_once_and_late(stage: Stage) -> None:
+    stage.tell([rebalance(elected_ms=NOW)])
+    stage.traces.tell_failovers(NOW + TOLD_AFTER_MS - 1)
+    stage.traces.tell_failovers(NOW + TOLD_AFTER_MS)
+    stage.traces.tell_failovers(None)
+    assert len(stage.spans("failover")) == 1
+
+
+def test_a_group_that_is_new_was_not_touched(stage: Stage) -> None:
+    stage.tell([rebalance(elected_ms=NOW, generation_before=0)])
+    stage.tell([target_assigned(epoch_before=0, elected_ms=NOW), reconciled()])
+    assert not stage.spans("failover")
+
+
+def test_the_links_of_a_failover_are_bounded(stage: Stage) -> None:
+    stage.tell(rebalance(group_id=f"g{n}", elected_ms=NOW) for n in range(LINKS_MAX + 5))
+    (failover,) = stage.spans("failover")
+    assert len(failover.links) == LINKS_MAX
+    assert said(failover, "rollcall.failover.rebalances") == LINKS_MAX + 5
+
+
+# --- the run in a worker
+
+
+def in_worker(traceparent: str) -> list[ReadableSpan]:
+    exporter = InMemorySpanExporter()
+    traces = ComputeTraces({}, exporter)
+    traces.tell(traceparent, (NOW * 10**6, (NOW + 4) * 10**6), {"rollcall.assignor.name": "own"})
+    traces.close(10)
+    return list(exporter.get_finished_spans())
+
+
+def test_the_span_of_a_worker_is_in_the_trace_of_the_rebalance(stage: Stage) -> None:
+    (computed,) = in_worker(stage.contexts.begin("orders", 7))
+    stage.tell([target_assigned(run=7), reconciled()])
+    (assign,) = stage.spans("assign")
+    (root,) = stage.spans("rebalance orders")
+    assert computed.parent is not None
+    assert assign.context is not None
+    assert root.context is not None
+    assert computed.parent.span_id == assign.context.span_id
+    assert computed.parent.trace_id == assign.context.trace_id == root.context.trace_id
+    assert not stage.spans("compute"), "the worker has told it"
+
+
+def test_without_a_context_the_coordinator_tells_of_the_run(stage: Stage) -> None:
+    stage.contexts.begin("orders", 6)  # another run
+    stage.tell([target_assigned(run=7), reconciled()])
+    assert len(stage.spans("compute")) == 1
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "nothing", "00-0-0-01", f"00-{'x' * 32}-{'1' * 16}-01", f"00-{'0' * 32}-{'0' * 16}-01"],
+)
+def test_what_is_no_context_is_ignored(text: str) -> None:
+    assert read(text) is None
+    assert in_worker(text) == []
+
+
+def test_a_worker_samples_as_the_coordinator_does(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OTEL_TRACES_SAMPLER", "parentbased_traceidratio")
+    monkeypatch.setenv("OTEL_TRACES_SAMPLER_ARG", "0.5")
+    sampled = 0
+    for run in range(1, 41):
+        stage = Stage()
+        told = in_worker(stage.contexts.begin("orders", run))
+        stage.tell([target_assigned(run=run), reconciled()])
+        assert len(told) == len(stage.spans("assign"))
+        sampled += len(told)
+    assert 0 < sampled < 40
+
+
+def test_contexts_are_bounded() -> None:
+    contexts = RunContexts()
+    for run in range(KEPT_MAX + 1):
+        contexts.begin("orders", run)
+    assert contexts.take("orders", 0) is None
+    assert contexts.take("orders", 1) is not None
+    assert contexts.take("orders", 1) is None
