@@ -58,10 +58,11 @@ if TYPE_CHECKING:
 
     from failover.catalogue.catalog import NodeChanged
     from protocol.config import Configs
+    from protocol.groups.awaiting import Awaiting
     from protocol.groups.effects import Event, Ticket
     from protocol.groups.facts import MemberEvent
     from protocol.groups.topics import Topics
-    from protocol.stories.history import History, StoryEntry
+    from protocol.stories.history import StoryEntry
     from storage.log import Log
     from storage.messages import Message
 
@@ -114,7 +115,7 @@ class Host:
             pass  # it is small: nodes and topics are known before the first client connects
         leaders = Leaders()
         self.stories = ToldStories(identity, now)
-        view = _view(identity, configs, catalog, leaders, self.stories.history)
+        view = self._view(configs, catalog, leaders)
         self._state = state = HostState(identity, catalog, leaders, view)
         around = Surroundings(view=lambda: state.view, wall=self.wall, recorder=self.recorder)
         placed: dict[int, Partition] = {}
@@ -465,13 +466,7 @@ class Host:
         if not state.catalog.settled or catalog.image is state.view.catalog:
             return
         before = state.view.catalog.topics
-        state.view = _view(
-            self.identity,
-            self._static_configs,
-            state.catalog,
-            state.leaders,
-            self.stories.history,
-        )
+        state.view = self._view(self._static_configs, state.catalog, state.leaders)
         topics = state.view.catalog.topics
         catalog.configs = state.view.configs
         self._note_clamped()
@@ -503,6 +498,20 @@ class Host:
         synced = SYNCED_BY_MAJORITY if majority else SYNCED
         return any(isinstance(write, synced) for write in effects.writes)
 
+    def _view(self, configs: Configs, catalog: Partition, leaders: Leaders) -> ClusterView:
+        identity, image = self.identity, _catalog(catalog).image
+        return ClusterView(
+            node_id=identity.node_id,
+            cluster_id=identity.cluster_id,
+            catalog=image,
+            static_configs=configs,
+            configs=effective_configs(configs, image, identity.node_id),
+            leaders=leaders.by_partition(),
+            controller_id=leaders.of(CATALOG_PARTITION),
+            history=self.stories.history,
+            awaiting=self.awaiting,
+        )
+
     # --- for operators
 
     @property
@@ -530,27 +539,18 @@ class Host:
         partition = self._state.groups.get(partition_for(group_id, self.identity.partitions))
         return [] if partition is None else _shard(partition).events(group_id)
 
+    def awaiting(self, group_id: str) -> Awaiting | None:
+        """Return what a group led here waits for; None if it does not rebalance."""
+        partition = self._state.groups.get(partition_for(group_id, self.identity.partitions))
+        if partition is None or partition.state is not PartitionState.LEADER:
+            return None
+        return _shard(partition).awaiting(group_id)
+
 
 def _catalog(partition: Partition) -> Catalog:
     machine = partition.machine
     assert isinstance(machine, Catalog)
     return machine
-
-
-def _view(
-    identity: Identity, configs: Configs, catalog: Partition, leaders: Leaders, history: History
-) -> ClusterView:
-    image = _catalog(catalog).image
-    return ClusterView(
-        node_id=identity.node_id,
-        cluster_id=identity.cluster_id,
-        catalog=image,
-        static_configs=configs,
-        configs=effective_configs(configs, image, identity.node_id),
-        leaders=leaders.by_partition(),
-        controller_id=leaders.of(CATALOG_PARTITION),
-        history=history,
-    )
 
 
 def _shard(partition: Partition) -> GroupShard:

@@ -24,6 +24,7 @@ from protocol.stories import json_form
 from protocol.stories.json_form import BadStoryError
 from protocol.stories.sentence import named, person, plain, quoted, seconds, short_sentence
 from protocol.stories.storms import find_storm, storm_lines
+from protocol.stories.under_way import UnderWay, under_way_sentence
 from protocol.wire.errors import ErrorCode
 from protocol.wire.messages import DescribeConfigsRequest, DescribeConfigsResource
 
@@ -42,12 +43,16 @@ FOLLOW_S: Final = 1.0
 
 @dataclass(frozen=True, slots=True)
 class Answered:
-    """What the nodes know of a group, the oldest story first; ``silent`` nodes did not answer."""
+    """What the nodes know of a group, the oldest story first; ``silent`` nodes did not answer.
+
+    ``now`` is what the group waits for, if it rebalances.
+    """
 
     stories: Sequence[RebalanceStory]
     since_ms: int
     dropped: int
     silent: Sequence[int]
+    now: UnderWay | None = None
 
 
 def add_parser(subparsers: _SubParsersAction[ArgumentParser]) -> None:
@@ -153,7 +158,20 @@ def _merged(answers: Sequence[dict[str, Any]], silent: Sequence[int]) -> Answere
         min(_integer(each, "since_ms") for each in leaders),
         min(_integer(each, "dropped") for each in leaders),
         silent,
+        _under_way(leaders),
     )
+
+
+def _under_way(leaders: Sequence[dict[str, Any]]) -> UnderWay | None:
+    """Return what the group waits for, as its leader says; two may believe to lead."""
+    found = None
+    for answer in leaders:
+        if answer.get("under_way") is not None:
+            try:
+                found = json_form.read_as(UnderWay, answer["under_way"])
+            except BadStoryError as error:
+                note(f"what the group waits for is left out: {error}")
+    return found
 
 
 def _stories(answer: dict[str, Any]) -> Iterator[RebalanceStory]:
@@ -181,12 +199,18 @@ def _print(answered: Answered, shown: Sequence[RebalanceStory], args: Namespace)
     print(f"group {named(args.group)}: {_begin(answered, len(shown))}")
     for story in shown:
         print("\n".join(_lines(story, args)))
+    if answered.now is not None:
+        print(_now_line(answered.now))
     storm = find_storm(answered.stories, wall_ms())
     if storm is not None:
         print("\n".join(storm_lines(storm)))
     if answered.silent:
         nodes = ", ".join(map(str, answered.silent))
         note(f"no answer from node {nodes}: rebalances that only it knows are missing")
+
+
+def _now_line(now: UnderWay) -> str:
+    return f"{_time(now.since_ms)}      now  {under_way_sentence(now)}"
 
 
 def _begin(answered: Answered, count: int) -> str:
@@ -267,9 +291,17 @@ def _print_json(answered: Answered, shown: Sequence[RebalanceStory], args: Names
         "dropped": answered.dropped,
         "silent_nodes": list(answered.silent),
         "rebalances": [_as_json(each) for each in shown],
+        "under_way": _now_as_json(answered.now),
         "storm": None if storm is None else asdict(storm),
     }
     print(json.dumps(document))
+
+
+def _now_as_json(now: UnderWay | None) -> dict[str, Any] | None:
+    if now is None:
+        return None
+    value: dict[str, Any] = json_form.plain(now)
+    return {**value, "sentence": under_way_sentence(now)}
 
 
 def _as_json(story: RebalanceStory) -> dict[str, Any]:
@@ -281,14 +313,15 @@ def _follow(client: AdminClient, answered: Answered, args: Namespace) -> None:
     """Print what is new or was told to its end, until the command is stopped."""
     sys.stdout.flush()
     seen = {each.key: each.revision for each in answered.stories}
+    told_now = _moment(answered.now)
     while True:
         time.sleep(FOLLOW_S)
         try:
-            stories = ask(client, args.group).stories
+            newer = ask(client, args.group)
         except ClientError as error:
             complain(str(error))
             continue
-        for story in stories:
+        for story in newer.stories:
             if seen.get(story.key, -1) >= story.revision:
                 continue
             seen[story.key] = story.revision
@@ -296,6 +329,15 @@ def _follow(client: AdminClient, answered: Answered, args: Namespace) -> None:
                 print(json.dumps(_as_json(story)), flush=True)
             else:
                 print("\n".join(_lines(story, args)), flush=True)
+        if newer.now is not None and told_now != _moment(newer.now):
+            document = json.dumps({"under_way": _now_as_json(newer.now)})
+            print(document if args.as_json else _now_line(newer.now), flush=True)
+        told_now = _moment(newer.now)
+
+
+def _moment(now: UnderWay | None) -> tuple[object, ...]:
+    """Return what makes a moment worth a line of its own: another step, or others are awaited."""
+    return () if now is None else (now.since_ms, now.step, now.awaited)
 
 
 def _time(ms: int) -> str:

@@ -40,7 +40,7 @@ BROKER_LOGGER: Final = 8
 """Log levels per broker: this cluster has none."""
 
 
-def describe_configs(view: ClusterView, request: Request, now_ms: int) -> Entity:  # noqa: ARG001
+def describe_configs(view: ClusterView, request: Request, now_ms: int) -> Entity:
     """Describe the configs of each requested resource."""
     message = cast("DescribeConfigsRequest", request.message)
     for resource in message.resources:
@@ -49,7 +49,7 @@ def describe_configs(view: ClusterView, request: Request, now_ms: int) -> Entity
                 ErrorCode.invalid_request,
                 f"Resource type {resource.resource_type} cannot be described.",
             )
-    answers = _Answers(view, message, request.api_version)
+    answers = _Answers(view, message, request.api_version, now_ms)
     asked = {
         (one.resource_type, one.resource_name, frozenset(one.configuration_keys or ())): one
         for one in reversed(message.resources)
@@ -64,9 +64,10 @@ class _Answers:
     """State shared by the answers to one request: equal entries are built once."""
 
     def __init__(
-        self, view: ClusterView, message: DescribeConfigsRequest, api_version: int
+        self, view: ClusterView, message: DescribeConfigsRequest, api_version: int, now: int
     ) -> None:
         self.view = view
+        self._now = now
         self._message = message
         self._api_version = api_version
         self._layers = _layers(view)
@@ -85,7 +86,7 @@ class _Answers:
         if wanted := set(resource.configuration_keys or ()):
             entries = tuple(entry for entry in entries if entry.name in wanted)
         if STORIES in wanted and resource.resource_type == GROUP and code is ErrorCode.none:
-            stories = stories_entry(self.view, resource.resource_name, self._api_version)
+            stories = stories_entry(self.view, resource.resource_name, self._api_version, self._now)
             entries = (*entries, self._trimmed(stories))
         return DescribeConfigsResult(
             error_code=code,

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from kio.static.protocol import Entity
 
     from protocol.config import Configs
+    from protocol.groups.awaiting import Awaiting
     from protocol.groups.effects import Request
     from protocol.groups.topics import Topic
     from protocol.wire.messages import MetadataResponseTopic
@@ -103,6 +104,10 @@ class CatalogImage:
         return {name: own for (kind, name), own in self.overrides.items() if kind == GROUP}
 
 
+def _nothing_awaited(_group_id: str) -> Awaiting | None:
+    return None
+
+
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class ClusterView:
     """One node's view of the cluster at one moment; compared and hashed by identity.
@@ -113,7 +118,8 @@ class ClusterView:
     dynamic ones on top (see :func:`effective_configs`). ``controller_id`` is the node that leads
     the catalogue, -1 when there is none. ``described`` caches Metadata's topics once they are built
     (key: name, with authorized operations or not): they are the same for every client while the
-    view is current. ``history`` has the stories of rebalances; all views share it.
+    view is current. ``history`` has the stories of rebalances; all views share it. ``awaiting``
+    returns what a group led here waits for, if it rebalances.
     """
 
     node_id: int
@@ -125,6 +131,7 @@ class ClusterView:
     controller_id: int = 0
     described: dict[tuple[str, bool], MetadataResponseTopic] = field(default_factory=dict)
     history: History = field(default_factory=lambda: History(0))
+    awaiting: Callable[[str], Awaiting | None] = _nothing_awaited
 
 
 def leader_of(view: ClusterView, topic: Topic, index: int) -> int:

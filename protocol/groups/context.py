@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from protocol.groups.effects import HeartbeatLease, SessionHolder, Task, Ticket
     from protocol.groups.facts import Fact
     from protocol.groups.hard_group import HardGroup
-    from protocol.groups.modern.runtime import ModernGroupRuntime
+    from protocol.groups.modern.runtime import KeptForOperators, ModernGroupRuntime
     from protocol.groups.topics import Topic, Topics
     from protocol.records import Record
     from protocol.unread import TopicOffsets
@@ -69,6 +69,7 @@ class Context:
     coordinators that are not answered yet, by number; ``last_share_call`` is the newest.
     ``offset_counts`` are for metrics. ``failures`` are groups to rebuild from the log, by group id;
     they are not served until then.
+    ``kept_for_operators`` are of groups between ``forget`` and ``restored``.
     ``unused_record_types`` are the first bytes of keys that have no replay. ``session_end`` reads
     when a session ends (ms): the heartbeat path moves it without a call. ``wall`` is the clock for
     timestamps in records. ``tables`` are those of ``dispatch``; ``group_type`` looks up a group's
@@ -84,6 +85,7 @@ class Context:
         "failures",
         "group_configs",
         "groups",
+        "kept_for_operators",
         "last_run",
         "last_share_call",
         "modern_runtime",
@@ -124,6 +126,7 @@ class Context:
         self.wall = WallClock()
         self.group_configs: Mapping[str, Mapping[str, str]] = {}
         self.groups: dict[str, HardGroup] = {}
+        self.kept_for_operators: dict[str, KeptForOperators] = {}
         self.shadowed: dict[str, dict[str, HardGroup]] = {}
         self.offsets: dict[str, dict[str, TopicOffsets]] = {}
         self.offset_counts = OffsetCounts()

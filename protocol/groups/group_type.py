@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Mapping, Sequence, Set
 
     from protocol.config import Configs
+    from protocol.groups.awaiting import Awaiting
     from protocol.groups.context import Context
     from protocol.groups.effects import Request
     from protocol.groups.event_log import MemberEventLog
@@ -68,8 +69,9 @@ class ShardPart:
     ``shift_deadlines`` moves deadlines that are not timers by a number of ms. ``configs_changed``
     gets the previous broker configs, ``group_configs_changed`` the groups whose configs changed,
     ``topics_changed`` the previous topics. ``forget`` drops the runtime state and timers of a group
-    after a failure, whatever state it is in. ``events_of`` returns the member events of a group.
-    ``broken`` returns the invariants that do not hold.
+    after a failure, whatever state it is in. ``events_of`` returns the member events of a group,
+    ``awaiting`` what a group waits for that rebalances. ``broken`` returns the invariants that do
+    not hold.
     """
 
     name: str
@@ -85,6 +87,7 @@ class ShardPart:
     topics_changed: Callable[[Context, Topics], None] | None = None
     forget: Callable[[Context, str], None] | None = None
     events_of: Callable[[Context, str], MemberEventLog | None] | None = None
+    awaiting: Callable[[Context, str], Awaiting | None] | None = None
     broken: Callable[[Context], Iterable[str]] | None = None
 
 

@@ -54,6 +54,7 @@ def forget(ctx: Context, group_id: str) -> None:
 def restored(ctx: Context, group_id: str, now: int) -> Result:
     """Build the soft state of a group whose records were replayed; its sessions begin now."""
     if ctx.elected_ms is None:
+        ctx.kept_for_operators.clear()
         return ctx.result
     elected_ms, ctx.elected_ms = ctx.elected_ms, now
     try:
@@ -62,4 +63,5 @@ def restored(ctx: Context, group_id: str, now: int) -> Result:
             kind.restore(ctx, group_id, now)
     finally:
         ctx.elected_ms = elected_ms
+        ctx.kept_for_operators.pop(group_id, None)
     return ctx.result

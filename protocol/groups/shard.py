@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from protocol.config import Configs
+    from protocol.groups.awaiting import Awaiting
     from protocol.groups.dispatch import Tables
     from protocol.groups.effects import Event, GroupFailed
     from protocol.groups.facts import MemberEvent
@@ -184,6 +185,11 @@ class GroupShard:
         """Return the type and state of a group, as ListGroups does; None if it does not exist."""
         kind = type_of(self._context, group_id)
         return None if kind is None else kind.summary(self._context, group_id)
+
+    def awaiting(self, group_id: str) -> Awaiting | None:
+        """Return what a group waits for whose rebalance is under way; None if none is."""
+        found = (find(self._context, group_id) for find in reactions(self._tables, "awaiting"))
+        return next((each for each in found if each is not None), None)
 
     def events(self, group_id: str) -> list[MemberEvent]:
         """Return the recent events of a group's members, oldest first; other nodes lack them."""

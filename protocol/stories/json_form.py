@@ -74,6 +74,11 @@ def read_value(value: object) -> RebalanceStory:
     return _read(RebalanceStory, value)
 
 
+def read_as(kind: type[_Value], value: object) -> _Value:
+    """Read another dataclass from decoded JSON, with the same checks."""
+    return _read(kind, value)
+
+
 def plain(value: Any) -> Any:
     """Return a value of a story as JSON has it."""
     if is_dataclass(value) and not isinstance(value, type):

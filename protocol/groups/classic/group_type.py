@@ -8,6 +8,7 @@
 ``rebalance``        the two phases of a rebalance, and their timeouts
 ``rebuild``          soft state from hard state after an election
 ``describe``         DescribeGroups
+``awaiting``         what a rebalance under way waits for
 ``offsets``          what a group allows with committed offsets
 ==================== ===========================================================================
 """
@@ -17,6 +18,7 @@ from __future__ import annotations
 from types import MappingProxyType
 from typing import Final
 
+from protocol.groups.classic import awaiting as classic_awaiting
 from protocol.groups.classic import describe as classic_describe
 from protocol.groups.classic import invariants as classic_invariants
 from protocol.groups.classic import join as classic_join
@@ -45,6 +47,7 @@ CLASSIC: Final = GroupType(
     shift_deadlines=classic_lifecycle.shift_deadlines,
     forget=classic_lifecycle.forget_failed,
     events_of=classic_lifecycle.events_of,
+    awaiting=classic_awaiting.awaiting,
     broken=classic_invariants.broken,
     offsets=classic_offsets.POLICY,
     summary=classic_lifecycle.summary,

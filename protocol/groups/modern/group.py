@@ -71,6 +71,9 @@ def find(ctx: Context, group_id: str, now: int) -> ModernGroupRuntime | None:
 def _build(ctx: Context, group: ModernGroup[Any], now: int) -> ModernGroupRuntime:
     runtime = ModernGroupRuntime(group)
     ctx.modern_runtime[group.group_id] = runtime
+    if group.epoch > group.assignment_epoch and group.members:
+        since_ms = now if ctx.elected_ms is None else ctx.elected_ms
+        runtime.change = Change(since_ms, None)  # another coordinator saw what it was
     group.topic_changes = [(name, True) for name in group.topics]
     runtime.unarmed = list(group.members)[::-1]
     runtime.feed.must_answer_whole = group.pending_target is not None
@@ -100,7 +103,10 @@ def build(ctx: Context, group_id: str, now: int) -> Built:
 def restore(ctx: Context, group_id: str, now: int) -> None:
     """Build the soft state of a group whose records were replayed; its sessions begin now."""
     runtime = find(ctx, group_id, now)
+    kept = ctx.kept_for_operators.pop(group_id, None)
     if runtime is not None:
+        if kept is not None:
+            runtime.keep(kept)
         while runtime.unarmed:
             arm_slice(ctx, runtime, now)
         ctx.timers.set(TimerKind.REFRESH, group_id, "", now + RETRY_MS)
@@ -195,6 +201,7 @@ def forget_failed(ctx: Context, group_id: str) -> None:
     kind: ModernKind | None = None
     runtime = ctx.modern_runtime.pop(group_id, None)
     if runtime is not None:
+        ctx.kept_for_operators[group_id] = runtime.for_operators()
         runtime.end_leases()
         cancel_run(ctx, runtime)
         members.update(runtime.sessions)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from protocol.groups.effects import AssignmentComputed, AssignmentFailed, RegexesResolved
 from protocol.groups.group_type import ShardPart
+from protocol.groups.modern import awaiting as modern_awaiting
 from protocol.groups.modern import group as modern
 from protocol.groups.modern import invariants, regexes, target
 from protocol.groups.modern import leave as modern_leave
@@ -50,5 +51,6 @@ PART: Final = ShardPart(
     topics_changed=modern.topics_changed,
     forget=modern.forget_failed,
     events_of=modern.events_of,
+    awaiting=modern_awaiting.awaiting,
     broken=invariants.broken,
 )

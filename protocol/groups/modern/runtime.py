@@ -119,6 +119,21 @@ class FreedTargets:
             self.targets[member_id] = target
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class KeptForOperators:
+    """What only operators are told of a group, kept while its state is read again from the log.
+
+    ``change`` is what the next target is for, ``epoch`` that of the target in force.
+    """
+
+    change: Change | None
+    epoch: int
+    assigned_ms: int | None
+    taken_over: deque[TakenOver]
+    event_log: MemberEventLog
+    client_software: dict[str, str]
+
+
 @dataclass(slots=True, eq=False, repr=False)
 class ModernGroupRuntime:
     """Soft state of a consumer group, on the leader only.
@@ -176,6 +191,27 @@ class ModernGroupRuntime:
             yield self.run
         if self.target_write is not None:
             yield self.target_write.run
+
+    def for_operators(self) -> KeptForOperators:
+        """Return what is to be kept if the group is read again."""
+        changes = [self.change, *(run.change for run in self.runs())]
+        return KeptForOperators(
+            change=next((each for each in changes[::-1] if each is not None), None),
+            epoch=self.group.assignment_epoch,
+            assigned_ms=self.assigned_ms,
+            taken_over=self.taken_over,
+            event_log=self.event_log,
+            client_software=self.client_software,
+        )
+
+    def keep(self, kept: KeptForOperators) -> None:
+        """Take over what was kept, as far as it is still true."""
+        group = self.group
+        self.event_log, self.client_software = kept.event_log, kept.client_software
+        if group.epoch > group.assignment_epoch and group.members:
+            self.change = kept.change or self.change
+        if group.assignment_epoch == kept.epoch:
+            self.assigned_ms, self.taken_over = kept.assigned_ms, kept.taken_over
 
     def end_leases(self) -> None:
         """End the repetition of answers: the target has changed, or leadership is over."""
