@@ -11,6 +11,8 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from actors.clock import wall_ms
+from actors.telemetry.run_traces import TracedRun, trace_run
 from bench.cases.commits import bench_commits, bench_replicated_commits
 from bench.cases.failover import bench_failover
 from bench.cases.group_types import PEER_TYPE_CONFIGS, TYPE_CONFIGS, long_sessions
@@ -215,15 +217,27 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if why := _refusal(asked):
         print(f"rollcall: {why}", file=sys.stderr)
         return BAD_INPUT
+    began_ms, is_done = wall_ms(), None
     try:
         with interruptible():
             rows = _run(BENCHES[asked.name], asked)
+        is_done = True
     except (StartError, JoinError, MemberError, AnswerError, KafkaError, OSError) as error:
         print(f"The benchmark failed: {error}", file=sys.stderr)
         return FAILURE
     except Interrupted as stop:
         print(f"rollcall: The benchmark was {stop}.", file=sys.stderr)
         return stop.exit_code
+    finally:
+        trace_run(
+            TracedRun(
+                kind="bench",
+                name=asked.name,
+                started_ms=began_ms,
+                ended_ms=wall_ms(),
+                is_clean=is_done,
+            )
+        )
     print(table(rows))
     if asked.json:
         asked.json.write_text(as_json(asked.name, rows))

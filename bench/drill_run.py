@@ -7,6 +7,8 @@ import time
 from typing import TYPE_CHECKING, Final
 
 from actors.errors import CommandError
+from actors.telemetry.run_traces import RunStep
+from bench.load.driver import now_ms
 from bench.load.live import LiveLoad
 from bench.load.observed_rehearsal import ObservedRehearsal
 from bench.load.rehearsal import STABLE_MS_MAX, Rehearsal
@@ -75,7 +77,9 @@ class DrillRun:
         time.sleep(step.after_ms / 1000)
         if step.do in FAULTS:
             rehearsal.fault_begins()
+        began_ms = now_ms()
         done = ACTIONS[step.do](self, step, members)
+        rehearsal.log.steps.append(RunStep(step.do, began_ms, now_ms(), f"{step}{done}"))
         if step.do in UNTIL_WHOLE:
             rehearsal.fault_ends()
         elif step.do is Action.WAIT and step.until is Condition.REPLICATED:

@@ -20,9 +20,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from actors.cli.discovery import default_data_dir, find_cluster
+from actors.clock import wall_ms
 from actors.cluster import registry
 from actors.coordinator import gc_tuning
 from actors.errors import BadInputError, CommandError
+from actors.telemetry.run_traces import TracedRun, trace_run
 from bench.drill_run import DrillRun
 from bench.host_drills import run as host_drills
 from bench.host_drills.run import HostOptions
@@ -57,8 +59,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if asked.list or asked.name is None:
         _print_list()
         return OK if asked.list else BAD_INPUT
+    log, began_ms, verdict = RehearsalLog(), wall_ms(), None
     try:
-        log = RehearsalLog()
         drill, play = _planned(asked, log)
         with interruptible():
             verdict = play()
@@ -74,8 +76,27 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except (DrillError, HostError, StartError, KafkaError, OSError) as error:
         print(f"rollcall: The drill could not be completed: {error}", file=sys.stderr)
         return FAILURE
+    finally:
+        if verdict is not None or log.told:
+            _trace(asked.name, began_ms, log, verdict)
     print(verdict.text())
     return OK if verdict.is_clean else FAILURE
+
+
+def _trace(name: str, began_ms: int, log: RehearsalLog, verdict: Verdict | None) -> None:
+    """Send the drill as a trace, if traces are configured."""
+    is_clean = None if verdict is None else verdict.is_clean
+    trace_run(
+        TracedRun(
+            kind="drill",
+            name=name,
+            started_ms=began_ms,
+            ended_ms=wall_ms(),
+            is_clean=is_clean,
+            told=log.told,
+            steps=log.steps,
+        )
+    )
 
 
 def _print_list() -> None:

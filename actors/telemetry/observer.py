@@ -19,7 +19,7 @@ from actors.clock import wall_ms
 from actors.telemetry.drops import TelemetryDrops
 from actors.telemetry.log_messages import log_message, log_message_for_many
 from actors.telemetry.run_contexts import RunContexts
-from actors.telemetry.transports import TRANSPORTS, protocol_of
+from actors.telemetry.transports import TRANSPORTS, file_of, protocol_of
 from protocol.groups.classic.partitions_moved import partitions_moved
 from protocol.groups.facts import (
     MemberEvent,
@@ -151,8 +151,9 @@ class Telemetry:
 
 
 def exports_traces(environ: Mapping[str, str]) -> bool:
-    """Whether the standard variables request an export of traces that is supported."""
-    return _exports("traces", environ)
+    """Whether the environment requests an export of traces that is supported, or a file of them."""
+    is_disabled = environ.get("OTEL_SDK_DISABLED", "").strip().lower() == "true"
+    return _exports("traces", environ) or (file_of(environ) is not None and not is_disabled)
 
 
 def exports_metrics(environ: Mapping[str, str]) -> bool:

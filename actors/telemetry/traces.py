@@ -24,7 +24,7 @@ from opentelemetry.trace import (
 from actors.telemetry.failover_traces import Failover, Failovers
 from actors.telemetry.rebalance_traces import LateSpan, RebalanceTraces
 from actors.telemetry.run_contexts import RunContexts
-from actors.telemetry.transports import TRANSPORTS, protocol_of
+from actors.telemetry.transports import TRANSPORTS, file_of, protocol_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -271,7 +271,11 @@ class _LastError(logging.Handler):
 
 
 def exporter_of() -> SpanExporter:
-    """Return the exporter that the standard variables ask for."""
+    """Return the exporter that the environment asks for."""
+    if (path := file_of(os.environ)) is not None:
+        from actors.telemetry.trace_file import TraceFile
+
+        return TraceFile(path)
     return TRANSPORTS[protocol_of("traces", os.environ)].spans()
 
 

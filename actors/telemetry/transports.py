@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
@@ -51,6 +52,23 @@ TRANSPORTS: Final[Mapping[str, Transport]] = {
     "grpc": Transport(_grpc_spans, _grpc_metrics),
 }
 """By the names that OpenTelemetry gives them."""
+
+
+FILE: Final = "ROLLCALL_TRACES_FILE"
+"""The file for traces where no backend is configured: OpenTelemetry has no variable for one."""
+
+
+def file_of(environ: Mapping[str, str]) -> Path | None:
+    """Return the file for traces; None: they go to a backend, or nowhere."""
+    path = environ.get(FILE, "").strip()
+    others = (
+        "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT",
+        "OTEL_EXPORTER_OTLP_ENDPOINT",
+        "OTEL_TRACES_EXPORTER",
+    )
+    if not path or any(environ.get(name, "").strip() for name in others):
+        return None
+    return Path(path)
 
 
 def protocol_of(signal: str, environ: Mapping[str, str]) -> str:

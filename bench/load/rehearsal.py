@@ -8,6 +8,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, TypeAlias
 
+from actors.telemetry.run_traces import RunStep
 from bench.load.driver import LoadSpec, now_ms
 from bench.load.live import LiveLoad
 from bench.load.observing import GroupObserver
@@ -34,12 +35,13 @@ class RehearsalLog:
     """What a report of a drill is made of: what was said and when, and what was recorded.
 
     Times are in milliseconds of the members' clock. ``types`` are those of the groups. There is no
-    ``record`` of members that ran elsewhere.
+    ``record`` of members that ran elsewhere. ``steps`` are those that were carried out.
     """
 
     told: list[tuple[int, str]] = field(default_factory=list)
     types: Mapping[str, str] = field(default_factory=dict)
     record: DrillRecord | None = None
+    steps: list[RunStep] = field(default_factory=list)
 
 
 class Rehearsal:

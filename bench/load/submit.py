@@ -20,6 +20,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from actors.telemetry.run_traces import TracedRun, trace_run
 from actors.waiting import poll
 from bench.client.cluster_client import ClusterClient, addresses_in
 from bench.load import crowd_over_spark
@@ -68,7 +69,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 found = crowd_over_spark.run(context, _load(asked, asked.watched_by))
                 asked.findings.write_text(json.dumps(asdict(found)))
                 return OK
+            began_ms = now_ms()
             verdict = _alone(asked, context)
+            trace_run(
+                TracedRun(
+                    kind="load",
+                    name="spark",
+                    started_ms=began_ms,
+                    ended_ms=now_ms(),
+                    is_clean=verdict.is_clean,
+                )
+            )
     except (DrillError, KafkaError, OSError) as error:
         print(f"The load could not be completed: {error}", file=sys.stderr)
         return FAILURE

@@ -8,10 +8,12 @@ from enum import Enum, auto
 from typing import TYPE_CHECKING
 
 from actors.coordinator import gc_tuning
+from actors.telemetry.run_traces import RunStep, TracedRun, trace_run
 from bench.rehearsals import real
 from bench.rehearsals.guest import guest_stage
 from bench.rehearsals.stages import kafka_stage, notes_on, own_stage
 from bench.scenarios import simulated
+from bench.scenarios.scenario import BASE
 from bench.scenarios.verdict import ScenarioVerdict, judge
 
 if TYPE_CHECKING:
@@ -98,7 +100,28 @@ def _run(planned: Planned, place: Place, bootstrap: str, say: Callable[[str], No
             gc_tuning.freeze_heap()  # this process is the members: it must not block itself
             how, record = stage.how, real.run(scenario, plan, stage, tell)
     verdict = judge(scenario, record, how, planned.variant, tuple(notes))
+    if place is not Place.SIMULATED:  # its times are virtual
+        _trace(scenario, record, verdict)
     return Run(planned=planned, record=record, verdict=verdict)
+
+
+def _trace(scenario: Scenario, record: ScenarioRecord, verdict: ScenarioVerdict) -> None:
+    """Send the run as a trace, if traces are configured."""
+    began_ms = record.began_ms
+    marks = [(began_ms + at_ms, text) for at_ms, text in record.marks]
+    variant = "" if verdict.variant == BASE else f" {verdict.variant}"
+    trace_run(
+        TracedRun(
+            kind="rehearsal",
+            name=f"{scenario.name}{variant}",
+            started_ms=began_ms,
+            ended_ms=record.ended_ms,
+            is_clean=verdict.is_clean,
+            how=verdict.how,
+            told=marks,
+            steps=[RunStep(text.partition(" ")[0], at, at, text) for at, text in marks],
+        )
+    )
 
 
 def _stage(

@@ -1,0 +1,59 @@
+"""Spans in a file, one OTLP request as JSON a line, as OpenTelemetry's file exporters write them.
+
+Each process has its own files, because none can rotate those of another: ``traces.jsonl`` becomes
+``traces-<pid>.jsonl``, and ``traces-<pid>.jsonl.1`` when it is full.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+from logging.handlers import RotatingFileHandler
+from typing import TYPE_CHECKING, Final
+
+from google.protobuf.json_format import MessageToJson  # type: ignore[import-untyped]
+from opentelemetry.exporter.otlp.proto.common.trace_encoder import encode_spans
+from opentelemetry.sdk.trace.export import SpanExporter, SpanExportResult
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from opentelemetry.sdk.trace import ReadableSpan
+
+FILE_BYTES_MAX: Final = 16 * 1024 * 1024
+FILES_KEPT: Final = 2
+
+
+class _Lines(RotatingFileHandler):
+    """Writes texts as lines, and notes whether one could not be written."""
+
+    has_failed = False
+
+    def handleError(self, record: logging.LogRecord) -> None:  # noqa: ARG002, N802
+        """Note a failure: the caller counts it."""
+        self.has_failed = True
+
+    def write(self, line: str) -> bool:
+        """Write a line; return whether that worked."""
+        self.has_failed = False
+        self.emit(logging.LogRecord("traces", logging.INFO, "", 0, line, None, None))
+        return not self.has_failed
+
+
+class TraceFile(SpanExporter):
+    """Writes spans to the files of one process."""
+
+    def __init__(self, path: Path) -> None:
+        own = path.with_name(f"{path.stem}-{os.getpid()}{path.suffix}")
+        own.parent.mkdir(parents=True, exist_ok=True)
+        self._lines = _Lines(own, maxBytes=FILE_BYTES_MAX, backupCount=FILES_KEPT, delay=True)
+
+    def export(self, spans: Sequence[ReadableSpan]) -> SpanExportResult:
+        """Write a line; the caller counts what could not be written."""
+        is_written = self._lines.write(MessageToJson(encode_spans(spans), indent=None))
+        return SpanExportResult.SUCCESS if is_written else SpanExportResult.FAILURE
+
+    def shutdown(self) -> None:
+        """Close the file."""
+        self._lines.close()

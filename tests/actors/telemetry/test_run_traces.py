@@ -1,0 +1,101 @@
+"""Drills and other runs as traces, and traces in a file."""
+
+from __future__ import annotations
+
+import json
+import os
+from typing import TYPE_CHECKING
+
+import pytest
+from opentelemetry.sdk.trace.export import SpanExportResult
+from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
+
+from actors.telemetry.observer import Telemetry, exports_traces
+from actors.telemetry.run_traces import TOLD_MAX, RunStep, TracedRun, trace_run
+from actors.telemetry.trace_file import TraceFile
+from actors.telemetry.transports import FILE, file_of
+from tests.actors.telemetry.facts import NOW, rebalance
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+RUN = TracedRun(
+    kind="drill",
+    name="kill-leader",
+    started_ms=NOW,
+    ended_ms=NOW + 9_000,
+    is_clean=True,
+    told=[(NOW + 10, "every group is Stable")],
+    steps=[RunStep("kill", NOW + 3_000, NOW + 3_100, "kill the leader"), RunStep("wait", NOW, NOW)],
+)
+
+
+@pytest.fixture(autouse=True)
+def no_otel_variables(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in [name for name in os.environ if name.startswith(("OTEL_", "ROLLCALL_TRACES"))]:
+        monkeypatch.delenv(name)
+
+
+def test_a_drill_is_a_trace_with_a_span_for_each_step() -> None:
+    exporter = InMemorySpanExporter()
+    trace_run(RUN, exporter)
+    kill, wait, root = exporter.get_finished_spans()
+    assert root.name == "drill kill-leader"
+    assert dict(root.attributes or {}) == {
+        "rollcall.run.kind": "drill",
+        "rollcall.run.name": "kill-leader",
+        "rollcall.run.verdict": "clean",
+    }
+    assert (root.start_time, root.end_time) == (NOW * 10**6, (NOW + 9_000) * 10**6)
+    (said,) = root.events
+    assert (said.attributes or {})["rollcall.run.text"] == "every group is Stable"
+    assert (kill.name, wait.name) == ("kill", "wait")
+    assert kill.parent == wait.parent == root.context
+
+
+def test_what_was_said_is_bounded() -> None:
+    exporter = InMemorySpanExporter()
+    told = [(NOW, "again")] * (TOLD_MAX + 5)
+    trace_run(TracedRun(kind="bench", name="b", started_ms=NOW, ended_ms=NOW, told=told), exporter)
+    (root,) = exporter.get_finished_spans()
+    assert len(root.events) == TOLD_MAX
+    assert (root.attributes or {})["rollcall.run.verdict"] == "none"
+
+
+def test_nothing_is_sent_or_loaded_unless_configured() -> None:
+    trace_run(RUN)  # it would wait for a backend that does not exist
+
+
+def test_traces_are_written_to_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(FILE, str(tmp_path / "logs" / "traces.jsonl"))
+    assert exports_traces(os.environ)
+    trace_run(RUN)
+    telemetry = Telemetry({})
+    telemetry.observe(rebalance())
+    telemetry.close()
+    lines = (tmp_path / "logs" / f"traces-{os.getpid()}.jsonl").read_text().splitlines()
+    names = {
+        span["name"]
+        for line in lines
+        for resource in json.loads(line)["resourceSpans"]
+        for scope in resource["scopeSpans"]
+        for span in scope["spans"]
+    }
+    assert {"drill kill-leader", "kill", "rebalance orders", "join", "sync"} <= names
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "OTEL_TRACES_EXPORTER"],
+)
+def test_a_backend_comes_before_the_file(name: str) -> None:
+    assert file_of({FILE: "traces.jsonl"}) is not None
+    assert file_of({FILE: "traces.jsonl", name: "otlp"}) is None
+    assert not exports_traces({FILE: "traces.jsonl", "OTEL_SDK_DISABLED": "true"})
+
+
+def test_a_file_that_cannot_be_written_is_told_as_a_failure(tmp_path: Path) -> None:
+    exporter = TraceFile(tmp_path / "traces.jsonl")
+    (tmp_path / f"traces-{os.getpid()}.jsonl").mkdir()
+    assert exporter.export([]) is SpanExportResult.FAILURE
+    exporter.shutdown()
