@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from actors.cluster.registry import RegisteredCluster
-    from actors.coordinator.coordinator import Recorded
+    from actors.coordinator.incidents import Recorded
 
 ONLY_US: Final = 0o600
 

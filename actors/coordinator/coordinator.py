@@ -16,12 +16,12 @@ import random
 from contextlib import suppress
 from dataclasses import asdict
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final
 
 from actors.clock import BEAT_MS, Clock
 from actors.coordinator import formation, gc_tuning, log_opening
 from actors.coordinator.binding import Binding
-from actors.coordinator.incidents import Incidents
+from actors.coordinator.incidents import Incidents, Recorded
 from actors.coordinator.log_opening import can_be_healed, may_pass, open_log
 from actors.coordinator.loop_watch import INTERVAL, LoopWatch
 from actors.coordinator.pump import Pump, PumpDependencies
@@ -84,16 +84,6 @@ OBSERVER_S: Final = 2.0
 HAND_OVER_S: Final = 3.0
 HAND_OVER_LOOK_S: Final = 0.02
 NO_ROOM: Final = "its disk is full"
-
-
-class Recorded(NamedTuple):
-    """A file of :mod:`failover.recording.dump`, empty if nothing is recorded.
-
-    ``missing`` are the partitions led here that are not in it, each with the reason.
-    """
-
-    data: bytes
-    missing: Sequence[tuple[int, str]]
 
 
 class Coordinator:

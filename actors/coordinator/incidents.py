@@ -10,7 +10,7 @@ import logging
 import os
 import time
 from importlib.metadata import version
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from failover.partition_kinds import title_of
 from failover.recording.dump import About, write_dump
@@ -31,6 +31,16 @@ INTERVAL_MS: Final = 60_000
 """The minimum time between two files of a partition."""
 
 ONLY_US: Final = 0o600
+
+
+class Recorded(NamedTuple):
+    """A file of :mod:`failover.recording.dump`, empty if nothing is recorded.
+
+    ``missing`` are the partitions led here that are not in it, each with the reason.
+    """
+
+    data: bytes
+    missing: Sequence[tuple[int, str]]
 
 
 class Incidents:

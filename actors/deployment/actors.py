@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
     from actors.cluster.forwarding import Answers
     from actors.cluster.spec import ClusterSpec
-    from actors.coordinator.coordinator import Recorded
+    from actors.coordinator.incidents import Recorded
     from actors.coordinator.state_copies import CopySlice, CopyStart
     from actors.deployment.controller import MovedLeadership
     from actors.deployment.host_watch import HostControl

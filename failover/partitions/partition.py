@@ -29,7 +29,7 @@ from failover.partitions.containment import (
 from failover.partitions.loading import Loading
 from failover.partitions.replaying import replay
 from failover.partitions.replies import Replies
-from failover.partitions.results import Results
+from failover.partitions.results import UnreplicatedResults
 from failover.partitions.turn_output import TurnOutput
 from protocol.groups.effects import Elected, LeaderLease, Request, Resigned
 from protocol.reasons import reason, shown
@@ -110,7 +110,7 @@ class Partition:
         self._again: list[tuple[Request, Sequence[str]]] = []
         self._runs = Runs()
         self._output = TurnOutput(self.number)
-        self._results = Results(self.number)
+        self._results = UnreplicatedResults(self.number)
         self._failure: PartitionFailed | None = None
 
     @property

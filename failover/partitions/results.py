@@ -22,7 +22,7 @@ WAITING_MAX: Final = 1_000
 """Results that wait for their commit; beyond it that of the oldest is not told."""
 
 
-class Results:
+class UnreplicatedResults:
     """The results of rebalances of partition ``number`` that are appended and not committed."""
 
     def __init__(self, number: int) -> None:

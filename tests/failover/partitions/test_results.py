@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import timedelta
 
-from failover.partitions.results import WAITING_MAX, Results
+from failover.partitions.results import WAITING_MAX, UnreplicatedResults
 from failover.partitions.turn_output import TurnOutput
 from protocol.groups.facts import (
     Fact,
@@ -19,13 +19,15 @@ from tests.failover.hosts import T0, Driver
 from tests.protocol.stories.facts import event, rebalance, target
 
 
-def told(results: Results, end_offset: int, now: int = 20) -> list[tuple[str, int, int, int]]:
+def told(
+    results: UnreplicatedResults, end_offset: int, now: int = 20
+) -> list[tuple[str, int, int, int]]:
     found = results.committed(end_offset, now)
     return [(each.group_id, each.number, each.appended_ms, each.time_ms) for each in found]
 
 
 def test_a_result_is_told_when_its_batch_is_committed() -> None:
-    results = Results(3)
+    results = UnreplicatedResults(3)
     facts = [event(), rebalance(), target(group_id="other", epoch_after=9)]
     results.appended(facts, {"orders", "other"}, 5, 10)
     assert told(results, 4) == []
@@ -34,21 +36,21 @@ def test_a_result_is_told_when_its_batch_is_committed() -> None:
 
 
 def test_only_results_whose_records_were_appended_are_told() -> None:
-    results = Results(3)
+    results = UnreplicatedResults(3)
     restarted = rebalance(outcome=RebalanceOutcome.RESTARTED)
     results.appended([restarted, target(group_id="later")], {"orders"}, 5, 10)
     assert told(results, 5) == []
 
 
 def test_a_replica_that_ceases_to_lead_tells_nothing_more() -> None:
-    results = Results(3)
+    results = UnreplicatedResults(3)
     results.appended([rebalance()], {"orders"}, 5, 10)
     results.clear()
     assert told(results, 5) == []
 
 
 def test_results_that_wait_are_bounded() -> None:
-    results = Results(3)
+    results = UnreplicatedResults(3)
     for number in range(WAITING_MAX + 5):
         results.appended([rebalance(group_id=f"g{number}")], {f"g{number}"}, number, 10)
     assert len(told(results, 10**6)) == WAITING_MAX

@@ -8,7 +8,7 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 
 from actors.telemetry.drops import TelemetryDrops
 from actors.telemetry.traces import Traces
-from failover.partitions.results import Results
+from failover.partitions.results import UnreplicatedResults
 from protocol.groups.facts import RebalanceEnded, TargetAssigned
 from protocol.stories.teller import StoryTeller
 
@@ -49,7 +49,7 @@ def spans(facts: Iterable[Fact], moved: PartitionMovement | None = None) -> Sequ
     """
     exporter, drops = InMemorySpanExporter(), TelemetryDrops()
     traces = Traces({"service.instance.id": 0}, drops, exporter)
-    results = Results(7)
+    results = UnreplicatedResults(7)
     for end_offset, fact in enumerate(facts):
         traces.tell(fact, moved if isinstance(fact, RebalanceEnded) else None)
         if isinstance(fact, TargetAssigned | RebalanceEnded):
