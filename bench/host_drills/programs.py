@@ -109,8 +109,13 @@ def make_later(sources: Path, program: Program) -> None:
 def change_version(sources: Path, other: str) -> None:
     """Give sources that have the version of another program a later version."""
     file = sources / "pyproject.toml"
-    mine, later = f'\nversion = "{other}"\n', f'\nversion = "{other}.post1"\n'
+    mine, later = f'\nversion = "{other}"\n', f'\nversion = "{later_version(other)}"\n'
     file.write_text(file.read_text().replace(mine, later))
+
+
+def later_version(version: str) -> str:
+    """Return a later version, by PEP 440: with a local label, which any version may have."""
+    return f"{version}{'.' if '+' in version else '+'}later"
 
 
 def unpacked(wheel: Path, directory: Path) -> Program:

@@ -1,18 +1,26 @@
 """Drills on hosts: each is carried out here on hosts that only note what happens to them."""
 
+import tomllib
 import zipfile
 from dataclasses import dataclass, field
 from itertools import cycle
 from pathlib import Path
 
 import pytest
+from packaging.version import Version
 
 from actors.errors import BadInputError
-from actors.installation import installed_version
 from actors.peers.versions import PEER_VERSIONS
 from bench import drills
 from bench.host_drills import programs, run
-from bench.host_drills.programs import LINKS, Program, make_later, two_programs, unpacked
+from bench.host_drills.programs import (
+    LINKS,
+    Program,
+    later_version,
+    make_later,
+    two_programs,
+    unpacked,
+)
 from bench.host_drills.spark_rehearsal import over_spark
 from bench.host_drills.stage import HostStage
 from bench.host_drills.table import HOST_COUNTS, HOST_DRILLS, HostDrill
@@ -509,14 +517,22 @@ def test_a_host_that_still_runs_the_other_version_ends_the_drill(tmp_path):
 
 def test_a_later_version_is_made_of_the_present_sources(tmp_path):
     programs._copy_sources(tmp_path / "src")
+    project = tomllib.loads((tmp_path / "src" / "pyproject.toml").read_text())
+    present = project["project"]["version"]
     assert not (tmp_path / "src" / "tests").exists()
-    make_later(
-        tmp_path / "src", Program(tmp_path, installed_version(), newest := PEER_VERSIONS[-1].number)
-    )
+    make_later(tmp_path / "src", Program(tmp_path, present, newest := PEER_VERSIONS[-1].number))
     text = (tmp_path / "src" / LINKS).read_text()
     compile(text, LINKS, "exec")
     assert programs.NUMBER.findall(text)[-2:] == [str(newest), str(newest + 1)]
-    assert f'"{installed_version()}.post1"' in (tmp_path / "src" / "pyproject.toml").read_text()
+    assert f'"{later_version(present)}"' in (tmp_path / "src" / "pyproject.toml").read_text()
+
+
+@pytest.mark.parametrize("version", ["1.2", "0.2.0.dev0", "1.0rc1", "1.0.post2", "1!2.0+of.mine"])
+def test_a_later_version_is_one_for_pip_too(version):
+    """PEP 440: ``0.2.0.dev0.post1`` is no version at all."""
+    once = later_version(version)
+    assert Version(version) < Version(once) < Version(later_version(once))
+    assert str(Version(once)) == once, "the name of a wheel has it as it is"
 
 
 def wheel(directory, name, files):
@@ -535,7 +551,7 @@ def test_the_wheel_of_an_older_version_is_unpacked(tmp_path):
 
 def test_sources_with_the_version_of_the_older_wheel_get_a_later_one(tmp_path):
     file = tmp_path / "pyproject.toml"
-    for version, changed in (("1.2", "1.2.post1"), ("1.3", "1.3")):
+    for version, changed in (("1.2", "1.2+later"), ("1.3", "1.3")):
         file.write_text(f'[project]\nversion = "{version}"\n')
         programs.change_version(tmp_path, "1.2")
         assert file.read_text() == f'[project]\nversion = "{changed}"\n'
