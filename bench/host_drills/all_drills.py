@@ -160,7 +160,7 @@ def _drill(text: str) -> str:
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
-        prog="python -m bench.host_drills.all_drills",
+        prog=f"python -m {__package__}.all_drills",
         description="Run every drill on hosts, one after the other, and write a table.",
     )
     parser.add_argument(

@@ -88,12 +88,20 @@ def two_programs(directory: Path, older: Path | None = None) -> tuple[Program, P
     if older is not None:
         program = unpacked(older, directory)
         change_version(present, program.version)
-        return program, unpacked(_wheel_of(present), directory)
-    program = unpacked(_wheel_of(present), directory)
+        return program, unpacked(wheel_of(present), directory)
+    program = unpacked(wheel_of(present), directory)
+    return program, made_up_program(directory, program)
+
+
+def made_up_program(directory: Path, present: Program) -> Program:
+    """Make up a version that is later than the checkout's, which is ``present``.
+
+    Call it after :func:`two_programs`, with the same directory; raises BadInputError.
+    """
     later = directory / "later.src"
-    shutil.copytree(present, later)
-    make_later(later, program)
-    return program, unpacked(_wheel_of(later), directory)
+    shutil.copytree(directory / "present.src", later)
+    make_later(later, present)
+    return unpacked(wheel_of(later), directory)
 
 
 def make_later(sources: Path, program: Program) -> None:
@@ -149,8 +157,8 @@ def _copy_sources(directory: Path) -> None:
             shutil.copytree(package, directory / package.name, ignore=ignored)
 
 
-def _wheel_of(sources: Path) -> Path:
-    """Build a wheel; raises BadInputError."""
+def wheel_of(sources: Path) -> Path:
+    """Build the wheel of sources beside them; raises BadInputError."""
     out = sources.with_suffix(".wheel")
     built = subprocess.run(
         [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(out)],

@@ -16,7 +16,7 @@ from bench.host_drills.programs import two_programs
 from bench.host_drills.spark_rehearsal import SparkRehearsal, over_spark
 from bench.host_drills.stage import HostStage
 from bench.host_drills.table import HOST_COUNTS, HOST_DRILLS
-from bench.hosts.clusters import HostCluster
+from bench.hosts.clusters import HostCluster, compile_assignors
 from bench.hosts.hosts import NamespaceHosts
 from bench.hosts.namespaces import what_is_missing
 from bench.hosts.ray_hosts import RayOnHosts
@@ -122,6 +122,8 @@ def run(drill: HostDrill, options: HostOptions) -> Verdict:
         hosts, spares = others[:count], others[count:]
         for host in others if versions else ():
             host.imports_from = versions[0].path
+        if drill.ray_settings.get("NUMBA_DISABLE_JIT") is None:
+            compile_assignors()
         judged = _judged(drill, options)
         print(f"starting Ray on {count} hosts, and a cluster ...", flush=True)
         cluster = _started(drill, judged.workload, hosts)

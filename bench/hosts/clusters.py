@@ -104,3 +104,13 @@ def hosts_in(status: Mapping[str, Any]) -> list[str]:
     """Return the hosts of the coordinators that run, by node id; "" for one that does not."""
     rows = status.get("coordinators", [])
     return [row["ray_host"] if row["state"] == "Running" else "" for row in rows]
+
+
+def compile_assignors() -> None:
+    """Compile once what the hosts' assignor workers need, which is kept beside the sources.
+
+    All of them at once would compile it for minutes, and consumer groups wait for them.
+    """
+    from protocol.assignors.warm_up import warm_up
+
+    warm_up()
