@@ -28,12 +28,17 @@ QUICK_HEALTH_CHECKS = {
 class RayOnHosts:
     """A Ray cluster whose head is on ``head``; ``settings`` are environment variables of Ray.
 
+    ``head_settings`` are those of ``ray start --head`` only, such as the address of a Redis.
     Only who has its token may use it: Ray processes do, and programs that are started with
     :meth:`environment` on a host that :meth:`admit` knows.
     """
 
-    def __init__(self, head: NamespaceHost, settings: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self, head: NamespaceHost, settings: Mapping[str, str] | None = None,
+        head_settings: Mapping[str, str] | None = None,
+    ) -> None:  # fmt: skip
         self.head = head
+        self._head_settings = dict(head_settings or {})
         self._settings = {**_QUIET, STORE_PATH: str(STORE), **(settings or {})}
         self._token = secrets.token_hex(32)
 
@@ -66,11 +71,12 @@ class RayOnHosts:
         """Begin to start Ray on a host."""
         self.admit(host)
         where = ["--head", f"--port={PORT}", "--include-dashboard=false"]
+        settings = {**self.environment, **self._head_settings}
         if host is not self.head:
-            where = [f"--address={self.address}"]
+            where, settings = [f"--address={self.address}"], self.environment
         small = [f"--object-store-memory={OBJECT_STORE_BYTES}", "--num-cpus=2"]
         words = [*where, f"--node-ip-address={host.ip}", "--disable-usage-stats", *small, *options]
-        return host.popen("ray", "start", *words, env=self.environment)
+        return host.popen("ray", "start", *words, env=settings)
 
     def stop(self, host: NamespaceHost) -> None:
         """Stop Ray on a host; it sees no processes of other hosts."""

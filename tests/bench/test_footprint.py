@@ -1,5 +1,6 @@
 """What coordinators cost on hosts: the sums by kind of process, and the table made of them."""
 
+import json
 import os
 
 import pytest
@@ -59,6 +60,24 @@ def test_the_table_has_each_kind_with_the_cost_of_one_process():
         "2.50",
     ]
     assert everything.split()[0] == "all"
+
+
+def test_it_prints_the_table_and_writes_the_figures(monkeypatch, tmp_path, capsys):
+    rows = costs(uses(c1=3.0), uses(c1=3.0), uses(c1=3.5), idle_s=10.0)
+
+    def measure(partitions, idle_s, directory):
+        assert directory.is_dir()
+        return Footprint(
+            partitions=partitions, hosts=3, ready_s=idle_s, commands_cpu_s=1.0, kinds=rows
+        )
+
+    monkeypatch.setattr(footprint, "measure", measure)
+    monkeypatch.setattr(footprint, "what_is_missing", str)
+    file = tmp_path / "figures.json"
+    assert main(["--partitions", "50", "--idle-seconds", "7", "--json", str(file)]) == 0
+    said = capsys.readouterr().out
+    assert said.startswith("50 partitions on 3 hosts: READY after 7.0 s;")
+    assert json.loads(file.read_text())["kinds"][0]["kind"] == "coordinator"
 
 
 def test_processes_in_the_namespace_of_a_process_are_read(monkeypatch):
