@@ -111,7 +111,7 @@ _BALANCE = (
 _RESTORE = "tests/hosts/test_restore.py::test_a_backup_is_restored_on_three_hosts"
 _UPGRADE = (
     "tests/hosts/test_upgrade.py::"
-    "test_hosts_are_upgraded_one_after_the_other_and_the_level_is_raised"
+    "test_hosts_are_upgraded_and_go_back_and_the_level_is_raised_once_all_are_new"
 )
 _DRILL = "tests/hosts/test_drill.py::test_a_drill_on_hosts_ends_with_a_clean_verdict"
 _KAFKA = "tests/exchange/test_with_kafka.py::test_groups_move_from_kafka_to_rollcall_and_back"
@@ -231,6 +231,15 @@ RUNS: Final[Mapping[str, Run]] = {
     # Drills
     "rollcall drill --hosts": Run(_DRILL),
     "--from": Run(_WRONG_DRILLS),
+    "python -m --directory": Run(
+        "tests/bench/test_all_drills.py::"
+        "test_every_drill_is_run_on_every_number_of_hosts_that_it_can_have",
+        words=("--directory",),
+    ),
+    "python -m --partitions": Run(
+        "tests/bench/test_footprint.py::test_it_prints_the_table_and_writes_the_figures",
+        words=("--partitions",),
+    ),
     # Last resorts
     "rollcall backup": Run(_RESTORE, (_BY_RAY,)),
     "rollcall backup --verify": Run(_KAFKA),
