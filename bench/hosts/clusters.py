@@ -24,10 +24,10 @@ class HostCluster:
     settings: tuple[str, ...] = ()
     ready: dict[str, str] = field(init=False, default_factory=dict)
 
-    def up(self) -> "HostCluster":
+    def up(self, wait_s: float = UP_S) -> "HostCluster":
         """Start it; READY gives its addresses."""
         sets = [word for setting in self.settings for word in ("--set", setting)]
-        done = self.rollcall("up", "--data-dir", str(DATA), "--detach", *sets, wait_s=UP_S)
+        done = self.rollcall("up", "--data-dir", str(DATA), "--detach", *sets, wait_s=wait_s)
         if done.returncode:
             raise HostError(f"`rollcall up` failed: {done.stderr or done.stdout}")
         return self.started(done.stdout)

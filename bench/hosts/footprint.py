@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Final
 
 import psutil
 
-from bench.hosts.clusters import HostCluster, compile_assignors
+from bench.hosts.clusters import UP_S, HostCluster, compile_assignors
 from bench.hosts.hosts import NamespaceHosts
 from bench.hosts.namespaces import what_is_missing
 from bench.hosts.ray_hosts import RayOnHosts
@@ -40,6 +40,9 @@ PARTITIONS_MAX: Final = 200
 IDLE_S: Final = 60.0
 SETTLE_S: Final = 30.0
 """How long the cluster is left alone between its start and the measurement of idle processes."""
+
+UP_S_EACH: Final = 5.0
+"""So much longer a start may take for each coordinator, where all hosts share two processors."""
 
 MIB: Final = 1 << 20
 ALL: Final = "all"
@@ -158,7 +161,8 @@ def measure(partitions: int, idle_s: float, directory: Path) -> Footprint:
         inits = [host.namespaces.pid for host in hosts]
         commands_s, rays = _children_s(), read(inits)
         began = time.monotonic()
-        HostCluster(ray, (f"offsets.topic.num.partitions={partitions}",)).up()
+        cluster = HostCluster(ray, (f"offsets.topic.num.partitions={partitions}",))
+        cluster.up(UP_S + UP_S_EACH * partitions)
         ready_s = time.monotonic() - began
         commands_s = _children_s() - commands_s
         ready = {
