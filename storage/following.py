@@ -18,6 +18,14 @@ class _Install:
     def __init__(self, message: InstallSnapshot) -> None:
         self.identity = (message.epoch, message.offset)
         self.next_position = 0
+        self.sent_ms = message.sent_ms
+
+    def begins_again(self, message: InstallSnapshot) -> bool:
+        """Whether the leader has gone back to the first slice: it takes the snapshot once more.
+
+        A first slice that is only late, or sent twice, is older than a later slice.
+        """
+        return message.position == 0 and self.next_position > 1 and message.sent_ms > self.sent_ms
 
 
 SYNCS_PER_LEASE = 8
@@ -112,7 +120,11 @@ class Following:
             self._match(max(offset, core.high_watermark), message.sent_ms)
             return
         install = self._install
-        if install is None or install.identity != (message.epoch, offset):
+        if (
+            install is None
+            or install.identity != (message.epoch, offset)
+            or install.begins_again(message)
+        ):
             if message.position:
                 self._installed(message, 0)
                 return
@@ -126,6 +138,7 @@ class Following:
             core.out.snapshot = SnapshotNotice(offset, done=False)
         if message.position == install.next_position:
             install.next_position += 1
+            install.sent_ms = message.sent_ms
             core.out.writes.append(InstallSlice(core.partition, message.records))
             if message.is_last:
                 self._finish(message)

@@ -2,6 +2,7 @@
 
 import random
 from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
 
@@ -563,6 +564,21 @@ def test_a_snapshot_is_taken_slice_by_slice_and_resumed_where_it_broke_off() -> 
     assert dict(follower.log.state(0)) == {b"k0": b"v", b"k1": b"v"}
     assert (follower.replica.end_offset, follower.replica.high_watermark) == (9, 9)
     assert follower.replica.voters == KEYS[:2]
+
+
+def test_a_snapshot_that_its_leader_begins_again_is_taken_from_the_start() -> None:
+    """Else the leader sends slice 0, and the follower asks for slice 2, for ever (seed 608612)."""
+    follower = One(batch(0, 1), epoch=1)
+    for position in (0, 1):
+        follower.hear(replace(slice_of(position), sent_ms=77 + position))
+    [(_, answer)] = follower.hear(slice_of(0)).messages
+    assert answer.next_position == 2, "a slice that was delayed on its way begins nothing"
+    ready = follower.hear(replace(slice_of(0), sent_ms=80))
+    assert BeginInstall(0, 9, 2) in ready.writes
+    [(_, answer)] = ready.messages
+    assert answer.next_position == 1
+    follower.hear(replace(slice_of(1, is_last=True), sent_ms=81))
+    assert dict(follower.log.state(0)) == {b"k0": b"v", b"k1": b"v"}
 
 
 def test_a_snapshot_of_what_is_there_is_not_installed() -> None:
