@@ -3,6 +3,7 @@
 import subprocess
 from collections.abc import Iterator
 from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,8 @@ from confluent_kafka import Consumer
 
 from actors.telemetry.observer import Telemetry
 from actors.telemetry.transports import DEFAULT, TRANSPORTS
+from protocol.stories.causes import Cause
+from tests.actors.telemetry.causes.test_causes import PAIRS, TYPES
 from tests.actors.telemetry.facts import consumer_rebalance, member_event, rebalance
 from tests.clients import servers
 from tests.clients.confluent import (
@@ -23,6 +26,7 @@ from tests.clients.confluent import (
     poll_until,
 )
 from tests.otlp_backend import Jaeger, installed, root
+from tests.protocol.groups.conversation import GROUP
 from tests.waiting import until
 
 BUILD_S = 1200
@@ -68,7 +72,8 @@ def test_a_rebalance_told_by_facts_is_a_trace_in_the_backend(
     telemetry.close()
     assert telemetry.drops.spans == 0
     trace = find(jaeger, service, member__instance_id="a")
-    assert {span["operationName"] for span in trace} == {"rebalance orders", "join", "sync"}
+    names = {span["operationName"] for span in trace}
+    assert names == {"rebalance orders", "trigger", "join", "sync"}
     found = root(trace)
     assert found["tags"]["rollcall.rebalance.reason"] == "closing"
     assert found["tags"]["rollcall.generation.after"] == 5
@@ -88,13 +93,35 @@ def test_a_consumer_groups_rebalance_is_a_trace_in_the_backend(
     assert telemetry.drops.spans == 0
     trace = find(jaeger, "from-consumer-facts", group__type="consumer")
     spans = {span["operationName"]: span["tags"] for span in trace}
-    assert set(spans) == {"rebalance orders", "wait", "assign", "write", "reconcile"}
+    phases = {"trigger", "wait", "assign", "write", "reconcile"}
+    assert set(spans) == {"rebalance orders", *phases, "queue", "compute", "append"}
     assert spans["assign"]["rollcall.assignor.queue_ms"] == 1.5
     found = root(trace)
     assert found["tags"]["rollcall.rebalance.trigger"] == "member-left"
     assert found["tags"]["rollcall.rebalance.reason"] == "closing"
     assert found["tags"]["rollcall.epoch.after"] == 5
     assert len(found["logs"]) == 1
+
+
+def test_every_cause_of_every_type_is_found_in_the_backend(
+    jaeger: Jaeger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Real groups are led to each; who looks for a cause finds its rebalance, and no other."""
+    monkeypatch.setenv("OTEL_BSP_MAX_QUEUE_SIZE", "100000")
+    for name, value in variables(jaeger, "causes").items():
+        monkeypatch.setenv(name, value)
+    telemetry = Telemetry({"service.instance.id": 0})
+    for situations in TYPES.values():
+        for situation in situations.values():
+            for fact in situation().facts:
+                telemetry.observe(fact)
+    telemetry.close(30)
+    assert (telemetry.drops.spans, telemetry.drops.facts) == (0, 0)
+    for group_type, cause in PAIRS:
+        if cause is Cause.STATIC_REPLACED and group_type != "classic":
+            continue  # nothing but the member's id changes: there is no rebalance
+        found = find(jaeger, "causes", group__type=group_type, rebalance__cause=cause)
+        assert root(found)["tags"]["messaging.consumer.group.name"] == GROUP
 
 
 @pytest.fixture(scope="module")
@@ -175,6 +202,19 @@ def test_a_consumer_group_that_grows_is_found_in_the_backend(
     assert tags["rollcall.rebalance.outcome"] == "stable"
     (run,) = (span["tags"] for span in found if span["operationName"] == "assign")
     assert run["rollcall.assignor.where"] == "worker"
+    whole = until(partial(with_run, jaeger, found), FOUND_S, "the worker has told of its run")
+    (computed,) = (span for span in whole if span["operationName"] == "compute")
+    (above,) = (each["spanID"] for each in computed["references"])
+    assert above in {span["spanID"] for span in whole if span["operationName"] == "assign"}
+    assert computed["tags"]["process.pid"] > 0
+    assert "replicate" in {span["operationName"] for span in whole}
+
+
+def with_run(jaeger: Jaeger, found: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Ask for a trace again; it is empty until it has the span of the worker."""
+    same = jaeger.traces("cluster", **{"messaging.consumer.group.name": "riders"})
+    whole = next(each for each in same if each[0]["traceID"] == found[0]["traceID"])
+    return whole if any(each["operationName"] == "compute" for each in whole) else []
 
 
 def test_a_removal_by_an_operator_is_found_with_its_reason(
