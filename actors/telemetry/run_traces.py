@@ -6,16 +6,20 @@ the environment says so.
 
 from __future__ import annotations
 
+import logging
 import os
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from actors.telemetry.observer import exports_traces
+from protocol.reasons import reason
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from opentelemetry.sdk.trace.export import SpanExporter
+
+_log = logging.getLogger("rollcall.telemetry")
 
 CLOSE_S: Final = 5.0
 TOLD_MAX: Final = 100
@@ -54,6 +58,13 @@ def trace_run(run: TracedRun, exporter: SpanExporter | None = None) -> None:
     """Send a run as a trace, if traces are configured; takes ``CLOSE_S`` at most."""
     if exporter is None and not exports_traces(os.environ):
         return
+    try:
+        _send(run, exporter)
+    except Exception as error:
+        _log.warning("the run cannot be traced: %s", reason(error))
+
+
+def _send(run: TracedRun, exporter: SpanExporter | None) -> None:
     from opentelemetry.context import Context
     from opentelemetry.sdk.trace import TracerProvider
     from opentelemetry.trace import set_span_in_context

@@ -84,6 +84,15 @@ def test_traces_are_written_to_a_file(tmp_path: Path, monkeypatch: pytest.Monkey
     assert {"drill kill-leader", "kill", "rebalance orders", "join", "sync"} <= names
 
 
+def test_a_run_is_not_harmed_if_it_cannot_be_traced(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    (tmp_path / "file").write_text("")
+    monkeypatch.setenv(FILE, str(tmp_path / "file" / "traces.jsonl"))
+    trace_run(RUN)
+    assert "the run cannot be traced" in caplog.text
+
+
 @pytest.mark.parametrize(
     "name",
     ["OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "OTEL_TRACES_EXPORTER"],
