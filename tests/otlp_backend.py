@@ -176,9 +176,14 @@ def _pairs(tags: list[dict[str, Any]]) -> dict[str, Any]:
 
 
 def root(trace: list[dict[str, Any]]) -> dict[str, Any]:
-    """Give the span of a trace that has no parent."""
-    (found,) = (span for span in trace if not span["references"])
+    """Give the span of a trace that has no parent; links to other traces are no parents."""
+    (found,) = (span for span in trace if not parents(span))
     return found
+
+
+def parents(span: dict[str, Any]) -> list[str]:
+    """Give the spans that a span is below: one, or none."""
+    return [each["spanID"] for each in span["references"] if each["refType"] == "CHILD_OF"]
 
 
 if __name__ == "__main__":

@@ -25,7 +25,7 @@ from tests.clients.confluent import (
     partitions_of,
     poll_until,
 )
-from tests.otlp_backend import Jaeger, installed, root
+from tests.otlp_backend import Jaeger, installed, parents, root
 from tests.protocol.groups.conversation import GROUP
 from tests.waiting import until
 
@@ -122,6 +122,16 @@ def test_every_cause_of_every_type_is_found_in_the_backend(
             continue  # nothing but the member's id changes: there is no rebalance
         found = find(jaeger, "causes", group__type=group_type, rebalance__cause=cause)
         assert root(found)["tags"]["messaging.consumer.group.name"] == GROUP
+    after = root(find(jaeger, "causes", group__type="streams", rebalance__cause=Cause.FAILOVER))
+    (link,) = (each["traceID"] for each in after["references"])
+    failover = until(partial(trace_with, jaeger, "causes", link), FOUND_S, "the failover's trace")
+    assert [span["operationName"] for span in failover] == ["failover"]
+
+
+def trace_with(jaeger: Jaeger, service: str, trace_id: str) -> list[dict[str, Any]]:
+    """Ask for one trace; it is empty while there is none."""
+    found = jaeger.traces(service)
+    return next((each for each in found if each[0]["traceID"] == trace_id), [])
 
 
 @pytest.fixture(scope="module")
@@ -204,7 +214,7 @@ def test_a_consumer_group_that_grows_is_found_in_the_backend(
     assert run["rollcall.assignor.where"] == "worker"
     whole = until(partial(with_run, jaeger, found), FOUND_S, "the worker has told of its run")
     (computed,) = (span for span in whole if span["operationName"] == "compute")
-    (above,) = (each["spanID"] for each in computed["references"])
+    (above,) = parents(computed)
     assert above in {span["spanID"] for span in whole if span["operationName"] == "assign"}
     assert computed["tags"]["process.pid"] > 0
     assert "replicate" in {span["operationName"] for span in whole}
