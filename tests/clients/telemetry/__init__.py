@@ -1,0 +1,1 @@
+"""Traces on their way to a backend, through other programs."""
