@@ -32,6 +32,9 @@ CACHE: Final = ROOT / ".pytest_cache" / "parts"
 AGAIN_MAX: Final = 3
 """How many failed tests run once more; more than that are no accident."""
 
+PATIENCE: Final = "3"
+"""How much longer tests wait than alone (``tests/waiting.py``)."""
+
 SLOWEST: Final = 15
 LASTFAILED: Final = Path("v/cache/lastfailed")
 LAST_FAILED: Final = ("--last-failed", "--last-failed-no-failures", "none")
@@ -60,9 +63,11 @@ class Part:
         """Return what runs these tests."""
         command = [sys.executable, "-m", "pytest", "-o", f"cache_dir={self.cache}"]
         command += [f"--durations={SLOWEST}", "--durations-min=1"]
+        # Deadlines are for tests that hang: one that waits for the processors is to go on.
         if self.only_computes:
-            # Its deadlines are for tests that hang: it may have to wait for the processors.
             command = ["nice", "-n", "5", *command, "-o", "timeout=1200"]
+        else:
+            command += ["-o", "timeout=400"]
         return [*command, *self.paths, *(f"--ignore={path}" for path in self.elsewhere()), *more]
 
     def elsewhere(self) -> list[str]:
@@ -107,7 +112,12 @@ def carry_out(part: Part, *more: str) -> None:
     output = CACHE / f"{part.name}.txt"  # no pipe: a daemon that is left would hold it open
     with output.open("wb") as file:
         process = subprocess.Popen(
-            part.command(*more), cwd=ROOT, stdin=subprocess.DEVNULL, stdout=file, stderr=file
+            part.command(*more),
+            cwd=ROOT,
+            env={**os.environ, "ROLLCALL_TESTS_PATIENCE": PATIENCE},
+            stdin=subprocess.DEVNULL,
+            stdout=file,
+            stderr=file,
         )
     _running.add(process.pid)
     _, status, used = os.wait4(process.pid, 0)

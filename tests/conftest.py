@@ -16,7 +16,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from tests.effort import IS_CORE, IS_SETTLED, examples
-from tests.waiting import until
+from tests.waiting import PATIENCE, until
 
 # How long an example takes says something about the machine, and nothing about what is tested.
 settings.register_profile(
@@ -32,8 +32,8 @@ settings.load_profile("core" if IS_CORE else "settled" if IS_SETTLED else "rollc
 
 os.environ.setdefault("SPARK_CONF_DIR", str(Path(__file__).parent / "spark"))
 
-READY_S = 90.0
-STOP_S = 40.0
+READY_S = 90.0 * PATIENCE
+STOP_S = 40.0 * PATIENCE
 WITH_SOCKETS = {"actors", "bench", "clients", "crash", "kafka_suite"}
 
 

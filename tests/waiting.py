@@ -1,6 +1,7 @@
 """Wait for a condition by asking for it, never by sleeping for a guessed time."""
 
 import asyncio
+import os
 import time
 from collections.abc import Awaitable, Callable
 from typing import TypeVar
@@ -11,7 +12,10 @@ T = TypeVar("T")
 
 PAUSE_S = 0.02
 
-WITHIN_S = 30.0
+PATIENCE = float(os.environ.get("ROLLCALL_TESTS_PATIENCE", "1"))
+"""How much longer than alone: `make test` runs several tests side by side (``.ci/parts.py``)."""
+
+WITHIN_S = 30.0 * PATIENCE
 """The deadline of a condition that holds in a moment, on a machine that has much else to do.
 
 It is waited for only by a test that fails. A house rule refuses shorter ones.
@@ -22,8 +26,9 @@ def until(condition: Callable[[], T], deadline_s: float, what: str) -> T:
     """Ask ``condition`` until it holds and return what it said; fail after ``deadline_s`` seconds.
 
     ``what`` completes the sentence "within 5 s: ...". A condition that talks to a client may block
-    a little by itself; the pause between two asks is short.
+    a little by itself; the pause between two asks is short. No deadline is shorter than WITHIN_S.
     """
+    deadline_s = max(deadline_s, WITHIN_S)
     said = poll(condition, deadline_s, every_s=PAUSE_S)
     if not said:
         raise AssertionError(f"not within {deadline_s:g} s: {what}; last seen: {said!r}")
@@ -32,6 +37,7 @@ def until(condition: Callable[[], T], deadline_s: float, what: str) -> T:
 
 async def until_async(condition: Callable[[], Awaitable[T]], deadline_s: float, what: str) -> T:
     """Do as :func:`until` does, without blocking the event loop."""
+    deadline_s = max(deadline_s, WITHIN_S)
     end = time.monotonic() + deadline_s
     while True:
         is_last = time.monotonic() > end  # a machine that stood still in between is asked once more
