@@ -192,6 +192,7 @@ def main() -> int:
     all_lanes()
     slowest = {part.name: section(part.said, f"slowest {SLOWEST} durations") for part in parts}
     flaky = second_chance(parts)
+    backend.terminate()  # whoever needed it has waited for it
     backend.wait()
     for name, said in slowest.items():
         print(f"\nSlowest of {name}:\n{said}", end="")
