@@ -8,13 +8,13 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
-import time
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from actors.coordinator.log_sync import LogSync
+from actors.coordinator.write_time import WriteTime
 from actors.serving.listener import Listener
 from actors.stories.keeper import StoryKeeper
 from actors.tasks import Tasks
@@ -141,7 +141,7 @@ class Pump:
         self._waiting: dict[Ticket, asyncio.Future[Entity]] = {}
         self._is_scheduled = False
         self._is_closed = False
-        self._written_s = 0.0
+        self._writing = WriteTime()
         self._armed_ms: int | None = None
         self._timer: asyncio.TimerHandle | None = None
 
@@ -290,19 +290,15 @@ class Pump:
 
     def serve(self) -> bool:
         """Pass waiting requests to the host; True if others still wait."""
-        requests_wait = self.listener.serve(serve_s(self._written_s))
-        self._written_s = 0.0
-        return requests_wait
+        return self.listener.serve(serve_s(self._writing.take()))
 
     def write(self, writes: Sequence[Write]) -> None:
         """Write to the log, and measure how long it takes."""
-        began_s = time.perf_counter()
+        self._writing.begin()
         try:
             self._log.write(writes, sync=False)
         finally:
-            took_s = time.perf_counter() - began_s
-            self._written_s += took_s
-            self._event_metrics.flushed(took_s)
+            self._event_metrics.flushed(self._writing.end())
 
     def sync(self) -> bool:
         """Start a sync of the log in its thread."""
