@@ -534,6 +534,13 @@ class Host:
         """Return how many partitions with groups are in each state."""
         return Counter(each.state for each in self._state.groups.values())
 
+    def sessions(
+        self, group_id: str, member_ids: Iterable[str], now: int
+    ) -> dict[str, tuple[int, int]]:
+        """Return how long the sessions of members of a group led here last yet, and at most."""
+        partition = self._state.groups.get(partition_for(group_id, self.identity.partitions))
+        return {} if partition is None else _shard(partition).sessions(group_id, member_ids, now)
+
     def events(self, group_id: str) -> list[MemberEvent]:
         """Return the event log of a group led here, oldest first."""
         partition = self._state.groups.get(partition_for(group_id, self.identity.partitions))

@@ -169,8 +169,10 @@ _LISTENERS = (
          "The port on which coordinators listen for each other; of several coordinators on a host,"
          " the next ones, by node id, have the following ports. 0 is any free port.", high=65535),
     _int("console.port", 0, 0,
-         "The port of the console, on the controller's host. 0: a free port is chosen at the first"
-         " start and kept.", high=65535),
+         "The port of the console, on the host where Ray starts it. 0: a free port is chosen at the"
+         " first start and kept.", high=65535),
+    _flag("console.actions.enable", False,
+          "Whether members may be removed from groups in the console, by all who can reach it."),
 )  # fmt: skip
 
 _SECURITY = (

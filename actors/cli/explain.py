@@ -1,58 +1,38 @@
-"""``rollcall explain``: why a group rebalanced, in a sentence for each time, and what to change.
-
-The stories are asked of every node over the Kafka protocol, and put together: each node has those
-of the partitions of which it holds a replica, and those that were told it before.
-"""
+"""``rollcall explain``: why a group rebalanced, in a sentence for each time, and what to change."""
 
 from __future__ import annotations
 
 import json
 import sys
 import time
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final
 
 from actors.cli import admin
-from actors.cli.client import ApiNotServedError, ClientError
+from actors.cli.client import ClientError
 from actors.cli.session import FAILED, add_connection_flags, complain, connected, note
+from actors.cli.stories import ask
 from actors.clock import wall_ms
 from actors.errors import BadInputError
-from failover.apis.stories import STORIES
-from failover.catalogue.cluster_view import GROUP
 from protocol.stories import json_form
-from protocol.stories.json_form import BadStoryError
 from protocol.stories.sentence import named, person, plain, quoted, seconds, short_sentence
 from protocol.stories.storms import find_storm, storm_lines
-from protocol.stories.under_way import UnderWay, under_way_sentence
-from protocol.wire.errors import ErrorCode
-from protocol.wire.messages import DescribeConfigsRequest, DescribeConfigsResource
+from protocol.stories.under_way import under_way_sentence
 
 if TYPE_CHECKING:
     from argparse import ArgumentParser, Namespace, _SubParsersAction
     from collections.abc import Iterator, Sequence
 
-    from actors.cli.client import Address, AdminClient
+    from actors.cli.client import AdminClient
+    from actors.cli.stories import Answered
     from protocol.stories.story import RebalanceStory, Unserved, Who
+    from protocol.stories.under_way import UnderWay
 
 LAST: Final = 10
 LAST_MAX: Final = 1_000
 FOLLOW_S: Final = 1.0
 """How often to ask again with ``--follow``."""
-
-
-@dataclass(frozen=True, slots=True)
-class Answered:
-    """What the nodes know of a group, the oldest story first; ``silent`` nodes did not answer.
-
-    ``now`` is what the group waits for, if it rebalances.
-    """
-
-    stories: Sequence[RebalanceStory]
-    since_ms: int
-    dropped: int
-    silent: Sequence[int]
-    now: UnderWay | None = None
 
 
 def add_parser(subparsers: _SubParsersAction[ArgumentParser]) -> None:
@@ -87,6 +67,8 @@ def _run(args: Namespace) -> int:
 def explain(client: AdminClient, args: Namespace) -> int:
     """Show the last rebalances, and go on if asked to."""
     answered = ask(client, args.group)
+    for why in answered.unread:
+        note(f"one story is left out: {why}")
     if not answered.stories and not args.follow and not _exists(client, args.group):
         complain(
             f"there is no group {named(args.group)}, and no rebalance of one is remembered since"
@@ -101,91 +83,6 @@ def explain(client: AdminClient, args: Namespace) -> int:
     if args.follow:
         _follow(client, answered, args)
     return 0
-
-
-def ask(client: AdminClient, group_id: str) -> Answered:
-    """Ask every node; raises ClientError if none answers."""
-    answers, silent, failed = [], [], ""
-    for node_id, address in sorted(client.brokers().items()):
-        try:
-            answers.append(ask_node(client, address, group_id))
-        except ApiNotServedError as error:
-            raise ClientError(str(error)) from None
-        except ClientError as error:
-            silent.append(node_id)
-            failed = str(error)
-    known = [each for each in answers if each is not None]
-    if not known:
-        raise ClientError(failed or "this cluster does not remember rebalances: it is no Rollcall")
-    return _merged(known, silent)
-
-
-def ask_node(client: AdminClient, address: Address, group_id: str) -> dict[str, Any] | None:
-    """Ask one node what it remembers of a group; return None if it does not know the question."""
-    resource = DescribeConfigsResource(
-        resource_type=GROUP, resource_name=group_id, configuration_keys=(STORIES,)
-    )
-    return _document(client.ask_at(address, DescribeConfigsRequest(resources=(resource,))))
-
-
-def _document(answer: Any) -> dict[str, Any] | None:
-    """Return what a node said; None if it does not know the entry."""
-    (result,) = answer.results
-    if result.error_code != ErrorCode.none:
-        why = admin.said(result.error_code, result.error_message)
-        raise ClientError(f"the history cannot be read: {why}")
-    for entry in result.configs:
-        if entry.name == STORIES:
-            try:
-                value = json.loads(entry.value or "")
-            except ValueError as error:
-                raise ClientError("a node answered with a history that is no JSON") from error
-            return value if isinstance(value, dict) else None
-    return None
-
-
-def _merged(answers: Sequence[dict[str, Any]], silent: Sequence[int]) -> Answered:
-    stories: dict[tuple[int, int], RebalanceStory] = {}
-    for answer in answers:
-        for story in _stories(answer):
-            known = stories.get(story.key)
-            if known is None or known.revision < story.revision:
-                stories[story.key] = story
-    ordered = sorted(stories.values(), key=lambda each: (each.ended_ms, each.node_id, each.number))
-    leaders = [each for each in answers if each.get("is_leader")] or answers
-    return Answered(
-        ordered,
-        min(_integer(each, "since_ms") for each in leaders),
-        min(_integer(each, "dropped") for each in leaders),
-        silent,
-        _under_way(leaders),
-    )
-
-
-def _under_way(leaders: Sequence[dict[str, Any]]) -> UnderWay | None:
-    """Return what the group waits for, as its leader says; two may believe to lead."""
-    found = None
-    for answer in leaders:
-        if answer.get("under_way") is not None:
-            try:
-                found = json_form.read_as(UnderWay, answer["under_way"])
-            except BadStoryError as error:
-                note(f"what the group waits for is left out: {error}")
-    return found
-
-
-def _stories(answer: dict[str, Any]) -> Iterator[RebalanceStory]:
-    found = answer.get("stories")
-    for value in found if isinstance(found, list) else ():
-        try:
-            yield json_form.read_value(value)
-        except BadStoryError as error:
-            note(f"one story is left out: {error}")
-
-
-def _integer(answer: dict[str, Any], name: str) -> int:
-    value = answer.get(name)
-    return value if type(value) is int else 0
 
 
 def _exists(client: AdminClient, group_id: str) -> bool:

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 _log = logging.getLogger("rollcall.peers")
 
 CONTROLLER: Final = "controller"
+CONSOLE: Final = "console"
 CALL_S: Final = 5.0
 FORWARD_S: Final = 30.0
 

@@ -1,1 +1,1 @@
-"""The controller's web page, and the metrics that Prometheus scrapes."""
+"""The console: pages about groups and the cluster, served by a process of their own; `/metrics`."""

@@ -20,7 +20,7 @@ class SourceError(Exception):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class GroupSummary:
+class ListedGroup:
     """One group in a list. None: not known.
 
     ``rebalances`` counts up for as long as the source watches; ``lately`` counts those of the last
@@ -40,7 +40,7 @@ class GroupSummary:
 class GroupList:
     """All groups, in any order; ``notes`` are sentences of what is missing or inferred."""
 
-    groups: Sequence[GroupSummary]
+    groups: Sequence[ListedGroup]
     notes: tuple[str, ...] = ()
 
 
@@ -79,10 +79,11 @@ class GroupDetail:
     """One group with its recent rebalances, the oldest first, of which ``dropped`` made room.
 
     ``units`` are all partitions (or tasks) that are to be owned, also those that nobody owns.
-    ``since_ms`` (Unix) is when the history begins.
+    ``since_ms`` (Unix) is when the history begins. ``now`` is a sentence of the rebalance that is
+    under way.
     """
 
-    summary: GroupSummary
+    summary: ListedGroup
     coordinator: str = ""
     assignor: str = ""
     epoch: int | None = None
@@ -93,11 +94,12 @@ class GroupDetail:
     stories: Sequence[RebalanceStory] = ()
     since_ms: int = 0
     dropped: int = 0
+    now: str = ""
     notes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Node:
+class ShownNode:
     """A coordinator, or a broker. ``facts`` are further columns by their titles."""
 
     node_id: int
@@ -107,7 +109,7 @@ class Node:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Partition:
+class ShownPartition:
     """A partition of a log on which coordinators stand, with its replicas."""
 
     title: str
@@ -134,8 +136,8 @@ class Cluster:
 
     cluster_id: str
     bootstrap: str
-    nodes: Sequence[Node] = ()
-    partitions: Sequence[Partition] = ()
+    nodes: Sequence[ShownNode] = ()
+    partitions: Sequence[ShownPartition] = ()
     workers: Sequence[Worker] = ()
     problems: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()

@@ -126,7 +126,7 @@ class Coordinator:
         self._pump: Pump | None = None
         self._tasks = Tasks(_log)
         self._registration = Registration(
-            spec.node(node_id, up=True), control_plane, lambda: self._host, self.node_changed
+            spec.node(node_id, up=True), control_plane, lambda: self.host, self.node_changed
         )
         setting = DispatcherSettings(
             name=f"coordinator-{node_id}",
@@ -136,7 +136,7 @@ class Coordinator:
         self._dispatcher = WorkerDispatcher(
             setting, workers or NoWorkers(), self._computed, observer.run_context
         )
-        self._group_metrics = GroupMetrics()
+        self.group_metrics = GroupMetrics()
         self._event_metrics = EventMetrics()
         self._watch = LoopWatch(self._loop, configs.integer(INTERVAL))
         self._copies = StateCopies(self._loop)
@@ -266,7 +266,7 @@ class Coordinator:
         dependencies = PumpDependencies(
             limits=Limits.of(self._configs),
             dispatcher=self._dispatcher,
-            group_metrics=self._group_metrics,
+            group_metrics=self.group_metrics,
             event_metrics=self._event_metrics,
             observer=self._observer,
             forwarding=self._control_plane,
@@ -433,7 +433,7 @@ class Coordinator:
 
     async def record(self) -> Recorded:
         """Return the recent events of the groups that are led here, as a file."""
-        host = self._host
+        host = self.host
         if host is None:
             return Recorded(b"", ())
         recordings = host.recorder.recordings("rollcall record")
@@ -444,7 +444,7 @@ class Coordinator:
 
     def begin_copy(self, partition: int) -> CopyStart:
         """Begin to copy the committed state of a partition that is led here."""
-        host, disk = self._host, self._disk
+        host, disk = self.host, self._disk
         rows = [] if host is None else host.status()
         for row in rows:
             if row.partition == partition and row.state == "Leader" and disk is not None:
@@ -523,12 +523,12 @@ class Coordinator:
 
     def metrics(self) -> dict[str, Any]:
         """Return this coordinator's metrics; any thread may call it."""
-        groups, events = self._group_metrics.status(), self._event_metrics.status()
+        groups, events = self.group_metrics.status(), self._event_metrics.status()
         return {**self._dispatcher.metrics.status(), **groups, **events, **self._watch.gauges()}
 
     def histograms(self) -> dict[str, Histogram]:
         """Return what is counted in buckets, by its name in the metrics."""
-        return {**self._group_metrics.histograms(), **self._event_metrics.histograms()}
+        return {**self.group_metrics.histograms(), **self._event_metrics.histograms()}
 
     def _computed(self, partition: int, event: Event) -> None:
         """Handle the result of a task."""
@@ -539,7 +539,8 @@ class Coordinator:
     # --- after turns, and timers
 
     @property
-    def _host(self) -> Host | None:
+    def host(self) -> Host | None:
+        """What this process hosts; None: nothing yet, or no longer."""
         return None if self._pump is None else self._pump.host
 
     @property
@@ -582,10 +583,10 @@ class Coordinator:
                 )  # another node has marked us as down
         self._beating = self._loop.call_later(BEAT_MS / 1000, self._beat)
         if pump is None:
-            self._group_metrics.count([])
+            self.group_metrics.count([])
             self._event_metrics.look()
         else:
             shards, states = pump.host.led_shards(), pump.host.partition_states()
             shown_max = pump.host.view.configs.integer("metrics.groups.max")
-            self._group_metrics.count(shards, shown_max)
+            self.group_metrics.count(shards, shown_max)
             self._event_metrics.look(shards, states, len(pump.listener.inbox))

@@ -14,7 +14,7 @@ import signal
 import socket
 import sys
 import threading
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from actors.cluster.forwarding import Answers
-    from actors.cluster.spec import ClusterSpec
+    from actors.cluster.spec import Address, ClusterSpec
     from actors.coordinator.incidents import Recorded
     from actors.coordinator.state_copies import CopySlice, CopyStart
     from actors.deployment.controller import MovedLeadership
@@ -188,6 +188,21 @@ class CoordinatorActor:
         """Return the member events of a group that this node leads."""
         return self._coordinator.events(group_id)
 
+    async def group_rows(self) -> dict[str, list[Any]]:
+        """Return the groups that this node leads, in columns."""
+        from actors.coordinator.group_rows import group_rows
+
+        ours = self._coordinator
+        shards = () if ours.host is None else ours.host.led_shards()
+        return await group_rows(shards, ours.group_metrics.rebalances)
+
+    async def sessions(
+        self, group_id: str, member_ids: Sequence[str]
+    ) -> dict[str, tuple[int, int]]:
+        """Return how long the sessions of members last yet, and at most (ms)."""
+        ours = self._coordinator
+        return {} if ours.host is None else ours.host.sessions(group_id, member_ids, ours.now())
+
     async def record(self) -> Recorded:
         """Return the recent events of the groups that are led here, as a file."""
         return await self._coordinator.record()
@@ -217,8 +232,6 @@ class ControllerActor:
 
         log_to_file(spec.text_log_path(CONTROLLER))
         self._lock = hold_lock(spec.data_dir)
-        host = spec.console.host or ray_calls.machine_address()
-        spec = replace(spec, console=replace(spec.console, host=host))
         self._controller = Controller(spec, Actors(), hosts)
         self._starting = asyncio.get_running_loop().create_task(self._controller.start())
 
@@ -230,9 +243,9 @@ class ControllerActor:
             return str(error)
         return ""
 
-    async def console(self) -> str:
-        """Return the console's URL."""
-        return f"http://{self._controller.spec.console}"
+    async def console_at(self, address: Address) -> None:
+        """Record where the console listens."""
+        self._controller.console_at(address)
 
     async def settle(self) -> None:
         """Move leaderships to the preferred nodes, for a limited time."""

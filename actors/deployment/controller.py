@@ -1,4 +1,4 @@
-"""The controller: watches the coordinators, advises who should lead, and serves the console.
+"""The controller: watches the coordinators, and advises who should lead.
 
 It is not needed for safety: replicas elect their leaders themselves, coordinators continue to serve
 without it, and Ray restarts processes that die. This is a plain class;
@@ -9,14 +9,14 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import os
 import socket
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from actors.clock import boot_ms
-from actors.cluster.ray_peers import UNREACHED, assignor_name, coordinator_name
-from actors.console.page import Console
+from actors.cluster.ray_peers import CONSOLE, UNREACHED, assignor_name, coordinator_name
 from actors.deployment.mover import Mover, reports_of
 from actors.deployment.status import (
     LEADER,
@@ -40,7 +40,7 @@ from protocol.config import Configs
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from actors.cluster.spec import ClusterSpec
+    from actors.cluster.spec import Address, ClusterSpec
     from actors.deployment.host_watch import HostControl
     from failover.control.leadership_planner import Order
 
@@ -115,7 +115,8 @@ class Controller:
         self.spec = spec
         self._actors = actors
         self._nodes = [_WatchedNode(node_id) for node_id in range(spec.partitions)]
-        self._console = Console(self.status)
+        self._console_port = spec.console.port
+        self._knows_console = False
         self._tasks = Tasks(_log)
         self._rebalance_ms = _rebalance_ms(Configs(spec.overrides))
         self._advice = LeadershipPlanner(
@@ -127,15 +128,8 @@ class Controller:
         self.mover = Mover(self, hosts, self._tasks)
 
     async def start(self) -> None:
-        """Open the console and start to watch."""
-        console = self.spec.console
-        try:
-            port = await self._console.open(console.host, console.port)
-        except OSError:
-            port = await self._console.open(console.host, 0)  # on this host it may be taken
-        self.spec = replace(self.spec, console=replace(console, port=port))
-        if why := console_moved(console.port, f"http://{self.spec.console}"):
-            _log.warning("%s", why)
+        """Start to watch."""
+        self._tasks.spawn(self._learn_console())
         for node in self._nodes:
             self._tasks.spawn(self._watch(node))
         self._tasks.spawn(self._look())
@@ -144,7 +138,6 @@ class Controller:
         """Stop watching; processes that end from now on are expected to."""
         await self.mover.close()
         self._tasks.cancel()
-        self._console.close()
 
     async def settle(self) -> None:
         """Move leaderships to the preferred nodes before the cluster is READY; takes at most 5 s.
@@ -174,6 +167,22 @@ class Controller:
                 _log.warning("coordinator %d is back as process %d", node_id, pid)
         node.is_up = True
         self._wake.set()
+
+    def console_at(self, address: Address) -> None:
+        """Record where the console listens."""
+        self._knows_console = True
+        self.spec = replace(self.spec, console=address)
+        if why := console_moved(self._console_port, f"http://{address}"):
+            _log.warning("%s", why)
+
+    async def _learn_console(self) -> None:
+        """Ask the console where it is: it was told to another controller, before this one."""
+        while not self._knows_console:
+            with suppress(*UNREACHED):
+                address = await self._actors.ask(CONSOLE, "address")
+                if address is not None and not self._knows_console:
+                    self.console_at(address)
+            await asyncio.sleep(LOOK_S)
 
     # --- watching
 
@@ -368,7 +377,8 @@ class Controller:
             for node_id, status in statuses.items()
         }
         status = cluster_status(self.spec, [node.pid for node in self._nodes], found, workers)
-        return {**status, **await self.mover.overview(statuses)}
+        overview = await self.mover.overview(statuses)
+        return {**status, "controller": {"pid": os.getpid()}, **overview}
 
     async def _ask_all(self, method: str, wait_s: float) -> dict[int, dict[str, Any]]:
         """Call a method of every coordinator that is up, or was never seen: it may be damaged."""

@@ -19,7 +19,8 @@ from actors.cluster.ray_calls import (
     living_nodes,
     near,
 )
-from actors.cluster.ray_peers import CONTROLLER, assignor_name, cause, coordinator_name
+from actors.cluster.ray_peers import CONSOLE, CONTROLLER, assignor_name, cause, coordinator_name
+from actors.console.actor import ConsoleActor
 from actors.deployment.actors import ControllerActor
 from actors.deployment.ray_hosts import RayHosts, create_coordinator
 from actors.deployment.status import console_moved
@@ -90,6 +91,7 @@ def ready_s(spec: ClusterSpec) -> float:
 def _create(spec: ClusterSpec, operator: Operator) -> str:
     coordinators = [create_coordinator(spec, node_id) for node_id in range(spec.partitions)]
     controller = actor(ControllerActor, CONTROLLER, spec, RayHosts())
+    console = actor(ConsoleActor, CONSOLE, spec)
     opened = _await_opened(spec, coordinators)
     left_out: list[int] = []
     if not spec.directories and (known := _formed_before(spec, opened)):
@@ -105,10 +107,21 @@ def _create(spec: ClusterSpec, operator: Operator) -> str:
         with contextlib.suppress(CallError):  # it only balances leaderships
             answer(controller.settle.remote(), READY_S)
     _start_workers(spec)
-    console: str = answer(controller.console.remote(), READY_S)
-    if why := console_moved(spec.console.port, console):
+    return _console(spec, controller, console, operator)
+
+
+def _console(spec: ClusterSpec, controller: Any, console: Any, operator: Operator) -> str:
+    """Return the console's URL, and tell the controller. Clients are served without a console."""
+    try:
+        address = answer(console.address.remote(), READY_S)
+        answer(controller.console_at.remote(address), READY_S)
+    except CallError as error:
+        operator.say(f"The console does not answer yet: {cause(error)}")
+        address = spec.console
+    url = f"http://{address}"
+    if why := console_moved(spec.console.port, url):
         operator.say(why)
-    return console
+    return url
 
 
 def _await_opened(spec: ClusterSpec, coordinators: Sequence[Any]) -> list[LogOpenResult | None]:
@@ -244,17 +257,20 @@ def _await_ready(
 
 
 def destroy(partitions: int, workers: int) -> list[str]:
-    """Stop all actors of a cluster cleanly: the controller, then one coordinator after the other.
+    """Stop all actors of a cluster cleanly: console, controller, one coordinator after the other.
 
     Each coordinator transfers its leaderships while the others are a majority. Returns the names of
     the actors that did not stop.
     """
     coordinators = [coordinator_name(node_id) for node_id in reversed(range(partitions))]
-    names = [CONTROLLER, *coordinators]
+    names = [CONSOLE, CONTROLLER, *coordinators]
     workers_names = [assignor_name(number) for number in range(workers)]
     handles: list[Any] = []
     with contextlib.suppress(CallError):
-        for some in ([CONTROLLER], coordinators):  # until it stops, the controller creates some
+        for some in (
+            [CONSOLE, CONTROLLER],
+            coordinators,
+        ):  # until it stops, the controller creates some
             found = [handle for name in some if (handle := find(name)) is not None]
             for handle in found:
                 answered([handle.stop.remote()], STOP_S)

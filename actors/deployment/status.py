@@ -66,8 +66,8 @@ def console_moved(wanted: int, url: str) -> str:
     if wanted in (0, urlsplit(url).port):
         return ""
     return (
-        f"The console's port {wanted} cannot be used on its host: until the controller starts "
-        f"again, the console is at {url}."
+        f"The console's port {wanted} cannot be used on its host: until the console starts again, "
+        f"it is at {url}."
     )
 
 

@@ -107,6 +107,10 @@ class GroupMetrics:
         """Return what is counted in buckets."""
         return {REBALANCE_DURATION: self._durations.histogram}
 
+    def rebalances(self, group_id: str) -> tuple[int, int]:
+        """Return how often a group has rebalanced here, in all and lately."""
+        return self._activity.total(group_id), self._activity.lately(group_id)
+
     def status(self) -> dict[str, Any]:
         """Return all metrics as plain values."""
         found: dict[str, Any] = {GROUP_COUNT: {}, **self._shown()}

@@ -11,8 +11,9 @@ import base64
 import hashlib
 import html
 from importlib import resources
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
+from actors.console.assets import UPLOT, asset
 from bench.pages.document import as_json
 from bench.pages.tables import (
     bounded,
@@ -250,10 +251,6 @@ def _hashes(texts: list[str]) -> str:
 
 
 def _asset(name: str) -> str:
-    text = _directory().joinpath(name).read_text("utf-8")
-    assert isinstance(text, str)
-    return text
-
-
-def _directory() -> Any:
-    return resources.files(__package__) / "assets"
+    if name in UPLOT:
+        return asset(name)
+    return resources.files(__package__).joinpath("assets", name).read_text("utf-8")

@@ -42,7 +42,6 @@ class LiveCluster(ClusterClient):
     def __init__(self, found: RegisteredCluster) -> None:
         self.data_dir = Path(found.data_dir)
         super().__init__(addresses_in(found.bootstrap))
-        self._console = ""
         self._pids: dict[int, int] = {}
         self._dead: set[int] = set()
         self._frozen: set[int] = set()
@@ -56,7 +55,6 @@ class LiveCluster(ClusterClient):
             status = actors.status()
         except (CommandError, CallError):
             return None
-        self._console = status["console"]
         for row in status["coordinators"]:
             if row["pid"] is not None:
                 self._pids[row["node_id"]] = row["pid"]
@@ -95,10 +93,11 @@ class LiveCluster(ClusterClient):
         return pids
 
     def kill_controller(self) -> int:
-        """``kill -9`` of the controller, which is the process that serves the console."""
-        pid = processes.listener(int(self._console.rpartition(":")[2] or 0))
-        if pid is None:
-            raise DrillError("The controller is not there: no process of ours is its console.")
+        """``kill -9`` of the controller, as it is now."""
+        status = self.status()
+        if status is None:
+            raise DrillError("The controller is not there: it does not answer.")
+        pid: int = status["controller"]["pid"]
         _signal(pid, signal.SIGKILL)
         return pid
 

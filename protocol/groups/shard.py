@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from protocol.config import Configs
     from protocol.groups.awaiting import Awaiting
     from protocol.groups.dispatch import Tables
-    from protocol.groups.effects import Event, GroupFailed
+    from protocol.groups.effects import Event, GroupFailed, SessionHolder
     from protocol.groups.facts import MemberEvent
     from protocol.groups.group_type import GroupSummary
     from protocol.groups.topics import Topics
@@ -199,3 +199,20 @@ class GroupShard:
             if event_log is not None:
                 return list(event_log.recent())
         return []
+
+    def sessions(
+        self, group_id: str, member_ids: Iterable[str], now: int
+    ) -> dict[str, tuple[int, int]]:
+        """Return how long the sessions of some members last yet, and at most, in ms."""
+        ctx = self._context
+        classic, modern = ctx.classic_runtime.get(group_id), ctx.modern_runtime.get(group_id)
+        holders: Mapping[str, SessionHolder] = {}
+        if classic is not None:
+            holders = classic.members
+        elif modern is not None:
+            holders = modern.sessions
+        return {
+            member_id: (max(ctx.session_end(holder) - now, 0), holder.session_timeout_ms)
+            for member_id in member_ids
+            if (holder := holders.get(member_id)) is not None
+        }

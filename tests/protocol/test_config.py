@@ -78,6 +78,7 @@ OURS = {
     "replica.election.timeout.ms",
     "replica.port",
     "console.port",
+    "console.actions.enable",
     "metrics.groups.max",
 }
 OUR_DEFAULTS = {

@@ -18,6 +18,7 @@ from actors.cluster.directory_copy import DirectoryContent
 from actors.cluster.exchange import Exchanged
 from actors.cluster.host_agent import HostAgent, HostReport
 from actors.cluster.spec import Address, ClusterSpec, CoordinatorPlace, on_one_host
+from actors.console.actor import ConsoleActor
 from actors.coordinator.coordinator import Recorded
 from actors.coordinator.state_copies import CopySlice, CopyStart
 from actors.deployment.actors import ControllerActor, CoordinatorActor, LogOpenResult
@@ -53,7 +54,7 @@ NEEDED = {
 """The values in calls between actors, and the fields without a default. A field that is added needs
 one, as older versions do not send it; a class that is renamed or moved is not found by them."""
 
-ACTORS = (CoordinatorActor, ControllerActor, AssignorWorker, HostAgent, RayHosts)
+ACTORS = (CoordinatorActor, ControllerActor, ConsoleActor, AssignorWorker, HostAgent, RayHosts)
 """The classes that older versions look for by name."""
 
 MODULE = "two_versions"

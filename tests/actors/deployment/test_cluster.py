@@ -83,8 +83,9 @@ def test_the_console_says_the_same_over_http(cluster: RunningCluster) -> None:
         cluster.ready["console"] + "/status.json", timeout=WITHIN_S
     ) as answer:
         assert json.load(answer)["bootstrap"] == cluster.bootstrap
-    with urllib.request.urlopen(cluster.ready["console"], timeout=WITHIN_S) as answer:
-        assert cluster.bootstrap in answer.read().decode()
+    for page, words in (("/", "Groups"), ("/cluster", cluster.bootstrap), ("/metrics", "# HELP")):
+        with urllib.request.urlopen(cluster.ready["console"] + page, timeout=WITHIN_S) as answer:
+            assert words in answer.read().decode()
 
 
 def test_every_coordinator_lists_all_of_them(cluster: RunningCluster) -> None:
@@ -164,15 +165,15 @@ def killed_and_back(cluster: RunningCluster, node_id: int) -> int:
     return until(successor, 30, "it runs again")
 
 
-def test_the_controller_may_die_too_and_another_shell_takes_the_cluster_down(
+def test_controller_and_console_may_die_too_and_another_shell_takes_the_cluster_down(
     new_cluster: NewCluster,
 ) -> None:
     """And then a damaged log is refused in one sentence, where no other replica has it all."""
     cluster = new_cluster("--set", "offsets.topic.num.partitions=1").start()
     family = descendants(cluster.process.pid)
     titles = {pid: _title(pid) for pid in family}
-    controller = next(pid for pid, title in titles.items() if "ControllerActor" in title)
-    os.kill(controller, signal.SIGKILL)
+    for actor in ("ControllerActor", "ConsoleActor"):
+        os.kill(next(pid for pid, title in titles.items() if actor in title), signal.SIGKILL)
     assert answers(cluster.bootstrap)
 
     def shown() -> bool:
@@ -181,6 +182,16 @@ def test_the_controller_may_die_too_and_another_shell_takes_the_cluster_down(
         return bool(rows[0]["leads"] == [0])
 
     until(shown, 60, "the status is back")
+
+    def is_served() -> bool:
+        with (
+            suppress(OSError),
+            urllib.request.urlopen(cluster.ready["console"] + "/status.json") as answer,
+        ):
+            return bool(json.load(answer)["console"] == cluster.ready["console"])
+        return False
+
+    until(is_served, 60, "the console is back where it was")
     assert rollcall("down", "--data-dir", cluster.data_dir).returncode == 0
     assert cluster.process.wait(WITHIN_S) == 0
     (cluster.data_dir / "node-0" / "CURRENT").write_text("nonsense\n")

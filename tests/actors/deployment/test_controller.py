@@ -1,7 +1,6 @@
 """What the controller's actor tells coordinators, given what they say of themselves."""
 
 import asyncio
-import socket
 from collections.abc import Sequence
 from dataclasses import asdict, replace
 from typing import Any
@@ -309,24 +308,42 @@ def test_a_drain_says_what_could_not_be_handed_over() -> None:
     asyncio.run(test())
 
 
-def test_the_console_keeps_its_port_and_says_so_if_it_cannot(
-    caplog: pytest.LogCaptureFixture,
-) -> None:
-    async def opened(spec: ClusterSpec) -> Address:
+def test_a_console_that_is_not_at_its_port_is_said(caplog: pytest.LogCaptureFixture) -> None:
+    async def told(port: int) -> Address:
+        spec = replace(SPEC, console=Address(host="127.0.0.1", port=80))
         controller = Controller(spec, Cluster({}))
-        await controller.start()
-        await controller.stop()
+        controller.console_at(Address(host="127.0.0.1", port=port))
         return controller.spec.console
 
-    with socket.create_server(("127.0.0.1", 0)) as taken:
-        spec = replace(SPEC, console=Address(host="127.0.0.1", port=taken.getsockname()[1]))
-        other = asyncio.run(opened(spec))
-    assert caplog.messages[-1] == (
-        f"The console's port {spec.console.port} cannot be used on its host: until the controller "
-        f"starts again, the console is at http://{other}."
-    )
-    assert asyncio.run(opened(spec)) == spec.console
-    assert len([line for line in caplog.messages if "console" in line]) == 1
+    assert asyncio.run(told(80)).port == 80
+    assert caplog.messages == []
+    assert asyncio.run(told(81)).port == 81
+    assert caplog.messages == [
+        "The console's port 80 cannot be used on its host: until the console starts again, it is at"
+        " http://127.0.0.1:81."
+    ]
+
+
+def test_a_controller_that_starts_again_asks_where_the_console_is() -> None:
+    where = Address(host="127.0.0.1", port=8_080)
+
+    class WithConsole(Cluster):
+        async def ask(self, name: str, method: str, *rest: object, wait_s: float = 0) -> Any:
+            if name == "console":
+                return where
+            return await super().ask(name, method, *rest, wait_s=wait_s)
+
+    async def test() -> None:
+        controller = Controller(SPEC, WithConsole({}))
+        await controller.start()
+
+        async def is_known() -> bool:
+            return controller.spec.console == where
+
+        await until_async(is_known, WITHIN_S, "the controller knows where the console is")
+        await controller.stop()
+
+    asyncio.run(test())
 
 
 def test_a_coordinator_moves_after_its_leaderships(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -19,7 +19,7 @@ from bench.scenarios.scenario import GroupLimits
 from tests.bench.pages.histories import T0, A, F, R, crowd, event, handed_over, life, run
 
 ROOT = Path(__file__).parent.parent.parent.parent
-ASSETS = ROOT / "bench" / "pages" / "assets"
+ASSETS = ROOT / "actors" / "console" / "assets"
 DEPENDENCIES = ROOT / "docs" / "decisions" / "dependencies.md"
 HOSTILE = "</script><script>alert(1)</script><img src=x onerror='alert(2)'>\"&--> \u202e\u2028\0"
 

@@ -13,7 +13,7 @@ import pytest
 from confluent_kafka import Consumer
 
 from actors.cli.client import AdminClient, parse_bootstrap
-from actors.cli.explain import ask_node
+from actors.cli.stories import ask_node
 from tests.clients import servers
 from tests.clients.confluent import create_topics, quiet_consumer, wait_until_all_own
 from tests.clients.riding import group_on_partition_0

@@ -1,0 +1,130 @@
+"""The stories of a group's rebalances, asked of every node over the Kafka protocol.
+
+Each node has those of the partitions of which it holds a replica, and those that were told it
+before; what they answer is put together.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from actors.cli import admin
+from actors.cli.client import ApiNotServedError, ClientError
+from failover.apis.stories import STORIES
+from failover.catalogue.cluster_view import GROUP
+from protocol.stories import json_form
+from protocol.stories.json_form import BadStoryError
+from protocol.stories.under_way import UnderWay
+from protocol.wire.errors import ErrorCode
+from protocol.wire.messages import DescribeConfigsRequest, DescribeConfigsResource
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from actors.cli.client import Address, AdminClient
+    from protocol.stories.story import RebalanceStory
+
+
+@dataclass(frozen=True, slots=True)
+class Answered:
+    """What the nodes know of a group, the oldest story first; ``silent`` nodes did not answer.
+
+    ``unread`` says of each story that could not be read why. ``now`` is what the group waits for,
+    if it rebalances.
+    """
+
+    stories: Sequence[RebalanceStory]
+    since_ms: int
+    dropped: int
+    silent: Sequence[int]
+    unread: Sequence[str] = ()
+    now: UnderWay | None = None
+
+
+def ask(client: AdminClient, group_id: str) -> Answered:
+    """Ask every node; raises ClientError if none answers."""
+    answers, silent, failed = [], [], ""
+    for node_id, address in sorted(client.brokers().items()):
+        try:
+            answers.append(ask_node(client, address, group_id))
+        except ApiNotServedError as error:
+            raise ClientError(str(error)) from None
+        except ClientError as error:
+            silent.append(node_id)
+            failed = str(error)
+    known = [each for each in answers if each is not None]
+    if not known:
+        raise ClientError(failed or "this cluster does not remember rebalances: it is no Rollcall")
+    return _merged(known, silent)
+
+
+def ask_node(client: AdminClient, address: Address, group_id: str) -> dict[str, Any] | None:
+    """Ask one node what it remembers of a group; return None if it does not know the question."""
+    resource = DescribeConfigsResource(
+        resource_type=GROUP, resource_name=group_id, configuration_keys=(STORIES,)
+    )
+    return _document(client.ask_at(address, DescribeConfigsRequest(resources=(resource,))))
+
+
+def _document(answer: Any) -> dict[str, Any] | None:
+    """Return what a node said; None if it does not know the entry."""
+    (result,) = answer.results
+    if result.error_code != ErrorCode.none:
+        why = admin.said(result.error_code, result.error_message)
+        raise ClientError(f"the history cannot be read: {why}")
+    for entry in result.configs:
+        if entry.name == STORIES:
+            try:
+                value = json.loads(entry.value or "")
+            except ValueError as error:
+                raise ClientError("a node answered with a history that is no JSON") from error
+            return value if isinstance(value, dict) else None
+    return None
+
+
+def _merged(answers: Sequence[dict[str, Any]], silent: Sequence[int]) -> Answered:
+    stories: dict[tuple[int, int], RebalanceStory] = {}
+    unread: list[str] = []
+    for answer in answers:
+        for story in _stories(answer, unread):
+            known = stories.get(story.key)
+            if known is None or known.revision < story.revision:
+                stories[story.key] = story
+    ordered = sorted(stories.values(), key=lambda each: (each.ended_ms, each.node_id, each.number))
+    leaders = [each for each in answers if each.get("is_leader")] or answers
+    return Answered(
+        ordered,
+        min(_integer(each, "since_ms") for each in leaders),
+        min(_integer(each, "dropped") for each in leaders),
+        silent,
+        unread,
+        _under_way(leaders, unread),
+    )
+
+
+def _under_way(leaders: Sequence[dict[str, Any]], unread: list[str]) -> UnderWay | None:
+    """Return what the group waits for, as its leader says; two may believe to lead."""
+    found = None
+    for answer in leaders:
+        if answer.get("under_way") is not None:
+            try:
+                found = json_form.read_as(UnderWay, answer["under_way"])
+            except BadStoryError as error:
+                unread.append(str(error))
+    return found
+
+
+def _stories(answer: dict[str, Any], unread: list[str]) -> Iterator[RebalanceStory]:
+    found = answer.get("stories")
+    for value in found if isinstance(found, list) else ():
+        try:
+            yield json_form.read_value(value)
+        except BadStoryError as error:
+            unread.append(str(error))
+
+
+def _integer(answer: dict[str, Any], name: str) -> int:
+    value = answer.get(name)
+    return value if type(value) is int else 0

@@ -1,0 +1,293 @@
+"""The console's pages over HTTP: a Starlette application that knows its source, and nothing else.
+
+Every page is complete without JavaScript. With it, a stream of events replaces the sections that
+changed. No page needs another server, and no script or style is in a page itself.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from contextlib import suppress
+from http import HTTPStatus
+from typing import TYPE_CHECKING, Any, Final
+from urllib.parse import parse_qs, urlsplit
+
+from starlette.applications import Starlette
+from starlette.requests import ClientDisconnect
+from starlette.responses import HTMLResponse, JSONResponse, PlainTextResponse, RedirectResponse
+from starlette.routing import Mount, Route
+from starlette.staticfiles import StaticFiles
+
+from actors.console import views
+from actors.console.assets import directory
+from actors.console.drawing import member_name
+from actors.console.selection import AT_REST, GroupSelection
+from actors.console.source import SourceError
+from actors.console.streams import Streams, TooManyStreamsError
+from protocol.stories.sentence import named
+from protocol.stories.story import GROUP_ID_MAX, TEXT_MAX
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Mapping
+
+    from starlette.requests import Request
+    from starlette.responses import Response
+    from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+    from actors.console.hub import Hub
+    from actors.console.source import Member
+
+_log = logging.getLogger("rollcall.console")
+
+REASON: Final = "removed by an operator, in the console"
+BODY_BYTES_MAX: Final = 16_384
+BODY_S: Final = 10.0
+ID_MAX: Final = 4 * GROUP_ID_MAX
+"""Characters of an id in an address; no group or member has a longer one."""
+
+HEADERS: Final[Mapping[str, str]] = {
+    "content-security-policy": "default-src 'none'; script-src 'self'; style-src 'self';"
+    " connect-src 'self'; img-src 'self'; base-uri 'none'; form-action 'self';"
+    " frame-ancestors 'none'",
+    "x-content-type-options": "nosniff",
+    "x-frame-options": "DENY",
+    "referrer-policy": "same-origin",
+    "cross-origin-opener-policy": "same-origin",
+    "cross-origin-resource-policy": "same-origin",
+    "cache-control": "no-store",
+}
+NOT_FOUND: Final = (
+    "Not found. The pages are /, /group?id=GROUP, /cluster, /metrics, /status.json.\n"
+)
+
+
+class Headers:
+    """Adds headers to every response that does not have them."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve one request."""
+
+        async def with_headers(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                given = {name for name, _ in message["headers"]}
+                message["headers"] = [
+                    *message["headers"],
+                    *(
+                        (name.encode(), value.encode())
+                        for name, value in HEADERS.items()
+                        if name.encode() not in given
+                    ),
+                ]
+            await send(message)
+
+        await self._app(scope, receive, with_headers)
+
+
+class ConsolePages:
+    """Answers requests from what the hub knows."""
+
+    def __init__(self, hub: Hub) -> None:
+        self._hub = hub
+        self.streams = Streams(hub)
+
+    def app(self) -> ASGIApp:
+        """Return the application."""
+        routes = [
+            Route("/", self._groups),
+            Route("/group", self._group),
+            Route("/cluster", self._cluster),
+            Route("/events", self._events),
+            Route("/remove", self._ask_remove),
+            Route("/remove", self._remove, methods=["POST"]),
+            Route("/metrics", self._metrics),
+            Route("/status.json", self._status),
+            Mount("/assets", StaticFiles(directory=str(directory("assets")))),
+        ]
+        handlers: Mapping[Any, Callable[[Request, Any], Awaitable[Response]]] = {
+            HTTPStatus.NOT_FOUND: _not_found,
+            SourceError: _no_answer,
+        }
+        return Headers(Starlette(routes=routes, exception_handlers=handlers))
+
+    # --- pages
+
+    async def _groups(self, request: Request) -> Response:
+        wanted = GroupSelection.of(request.query_params)
+        sections, problem = None, ""
+        states = ["rebalancing"]
+        try:
+            found = await self._hub.groups()
+            sections = views.groups_sections(found, wanted)
+            states += sorted({each.state for each in found.groups})
+        except SourceError as error:
+            problem = str(error)
+        return self._page(
+            "groups_page.html" if sections else "page.html",
+            problem,
+            title="Groups",
+            place="Groups",
+            events=f"/events?page=groups&{wanted.query()}",
+            sections=sections,
+            wanted=wanted,
+            types=views.TYPES,
+            states=states,
+            at_rest=AT_REST,
+        )
+
+    async def _group(self, request: Request) -> Response:
+        group_id = request.query_params.get("id", "")[:ID_MAX]
+        sections, problem = None, ""
+        try:
+            sections = await self.streams.group(group_id)
+        except SourceError as error:
+            problem = str(error)
+        status = HTTPStatus.OK if sections or problem else HTTPStatus.NOT_FOUND
+        return self._page(
+            "group_page.html",
+            problem,
+            status,
+            title=named(group_id),
+            place="",
+            events="/events?page=group&" + views.group_link(group_id).partition("?")[2]
+            if sections or problem
+            else "",
+            sections=sections,
+            group_id=group_id,
+        )
+
+    async def _cluster(self, request: Request) -> Response:
+        del request
+        sections, problem = None, ""
+        try:
+            sections = await self.streams.cluster()
+        except SourceError as error:
+            problem = str(error)
+        return self._page(
+            "cluster_page.html",
+            problem,
+            title="Cluster",
+            place="Cluster",
+            events="/events?page=cluster",
+            sections=sections,
+        )
+
+    def _page(
+        self, template: str, problem: str = "", status: int = HTTPStatus.OK, **values: Any
+    ) -> Response:
+        status = HTTPStatus.SERVICE_UNAVAILABLE if problem else status
+        watched = self._hub.source.title
+        text = views.render(template, problem=problem, watched=watched, **values)
+        return HTMLResponse(text, status)
+
+    # --- what changes
+
+    async def _events(self, request: Request) -> Response:
+        try:
+            return self.streams.open(request)
+        except TooManyStreamsError as error:
+            return PlainTextResponse(
+                f"{error}\n", HTTPStatus.SERVICE_UNAVAILABLE, headers={"retry-after": "30"}
+            )
+        except KeyError:
+            return PlainTextResponse("There is no such page.\n", HTTPStatus.NOT_FOUND)
+
+    # --- actions
+
+    async def _ask_remove(self, request: Request) -> Response:
+        if not self._hub.source.can_remove:
+            return _forbidden("Members are removed here only with console.actions.enable=true.")
+        group_id = request.query_params.get("id", "")[:ID_MAX]
+        member_id = request.query_params.get("member", "")[:ID_MAX]
+        member = await self._member(group_id, member_id)
+        if member is None:
+            return PlainTextResponse("There is no such member.\n", HTTPStatus.NOT_FOUND)
+        return self._page(
+            "remove.html",
+            title="Remove a member",
+            place="",
+            events="",
+            group_id=group_id,
+            member_id=member_id,
+            name=named(member_name(member)),
+            reason=REASON,
+        )
+
+    async def _remove(self, request: Request) -> Response:
+        if not self._hub.source.can_remove:
+            return _forbidden("Members are removed here only with console.actions.enable=true.")
+        if not is_same_origin(request.headers):
+            return _forbidden("This request came from another page.")
+        form = await _form(request)
+        if form is None:
+            return PlainTextResponse("This is too long.\n", HTTPStatus.REQUEST_ENTITY_TOO_LARGE)
+        group_id, member_id = form.get("id", "")[:ID_MAX], form.get("member", "")[:ID_MAX]
+        member = await self._member(group_id, member_id)
+        if member is None:
+            return PlainTextResponse("There is no such member.\n", HTTPStatus.NOT_FOUND)
+        reason = form.get("reason", "")[:TEXT_MAX] or REASON
+        await self._hub.source.remove(group_id, member, reason)
+        _log.info("%s of group %s was removed", named(member_name(member)), named(group_id))
+        return RedirectResponse(views.group_link(group_id), HTTPStatus.SEE_OTHER)
+
+    async def _member(self, group_id: str, member_id: str) -> Member | None:
+        group = await self._hub.group(group_id)
+        members = () if group is None else group.members
+        return next((each for each in members if each.member_id == member_id), None)
+
+    # --- for programs
+
+    async def _metrics(self, request: Request) -> Response:
+        del request
+        text = await self._hub.metrics()
+        if text is None:
+            return PlainTextResponse("There are no metrics here.\n", HTTPStatus.NOT_FOUND)
+        return PlainTextResponse(text)
+
+    async def _status(self, request: Request) -> Response:
+        del request
+        status = await self._hub.status()
+        if status is None:
+            return PlainTextResponse("There is no status here.\n", HTTPStatus.NOT_FOUND)
+        return JSONResponse(status)
+
+
+def is_same_origin(headers: Mapping[str, str]) -> bool:
+    """Whether a browser says that a page of this very address sends a request."""
+    said = headers.get("sec-fetch-site")
+    if said is not None and said != "same-origin":
+        return False
+    origin, host = headers.get("origin"), headers.get("host")
+    if not origin or not host:
+        return False
+    return urlsplit(origin).netloc == host
+
+
+async def _form(request: Request) -> Mapping[str, str] | None:
+    """Read the fields of a form; None if it is too long."""
+    data = bytearray()
+    with suppress(TimeoutError, ClientDisconnect):
+        async with asyncio.timeout(BODY_S):
+            async for chunk in request.stream():
+                data += chunk
+                if len(data) > BODY_BYTES_MAX:
+                    return None
+    fields = parse_qs(data.decode("utf-8", "replace"), max_num_fields=16)
+    return {name: values[0] for name, values in fields.items()}
+
+
+def _forbidden(sentence: str) -> Response:
+    return PlainTextResponse(f"{sentence}\n", HTTPStatus.FORBIDDEN)
+
+
+async def _not_found(request: Request, error: Any) -> Response:
+    del request, error
+    return PlainTextResponse(NOT_FOUND, HTTPStatus.NOT_FOUND)
+
+
+async def _no_answer(request: Request, error: Any) -> Response:
+    del request
+    return PlainTextResponse(f"{error}\n", HTTPStatus.SERVICE_UNAVAILABLE)

@@ -1,0 +1,212 @@
+"""One place that asks the source for all who look: each question once, and not too often.
+
+Nothing is asked in advance, and nothing when nobody looks. What is kept is bounded: the groups that
+were looked at last, points of the charts, and what changed lately.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import OrderedDict, deque
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, Final, Generic, TypeVar
+
+from actors.clock import boot_ms, wall_ms
+from actors.console.selection import AT_REST
+from actors.console.source import SourceError
+from protocol.reasons import reason
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Mapping, Sequence
+
+    from actors.console.source import Cluster, ConsoleSource, GroupDetail, GroupList
+
+_Value = TypeVar("_Value")
+_log = logging.getLogger("rollcall.console")
+
+PACE_MS: Final = 1_000
+"""The same question is not asked more often than this."""
+
+TAKES_SHARE: Final = 20
+"""A question that takes long is asked less often: this many times as long passes between two."""
+
+PACE_MS_MAX: Final = 30_000
+ANSWER_S: Final = 30.0
+"""How long a source may take to answer; then it has no answer."""
+
+GROUPS_KEPT: Final = 64
+"""Groups whose details are kept, those that were looked at last."""
+
+POINTS_MAX: Final = 600
+HAPPENED_MAX: Final = 50
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """A moment in the charts: all groups together."""
+
+    time_ms: int
+    groups: int
+    members: int
+    rebalancing: int
+    rebalances_per_minute: float
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterChange:
+    """Something that changed in the cluster between two looks, as a sentence."""
+
+    time_ms: int
+    text: str
+
+
+class Shared(Generic[_Value]):
+    """One question: all who ask while it is under way, or shortly after, share one answer."""
+
+    def __init__(
+        self, ask: Callable[[], Awaitable[_Value]], pace_ms: int, clock_ms: Callable[[], int]
+    ) -> None:
+        """``pace_ms`` is how long an answer serves at least; 0: only those who wait for it."""
+        self._ask = ask
+        self._pace_ms = pace_ms
+        self._clock_ms = clock_ms
+        self._asking: asyncio.Task[_Value] | None = None
+        self._until_ms = 0
+
+    async def get(self) -> _Value:
+        """Return the answer; raises :class:`SourceError`."""
+        asking = self._asking
+        if asking is None or (asking.done() and self._clock_ms() >= self._until_ms):
+            asking = self._asking = asyncio.create_task(self._asked())
+            asking.add_done_callback(_seen)
+        return await asyncio.shield(asking)
+
+    async def _asked(self) -> _Value:
+        began_ms = self._clock_ms()
+        try:
+            async with asyncio.timeout(ANSWER_S):
+                return await self._ask()
+        except TimeoutError:
+            raise SourceError("There was no answer in time.") from None
+        except SourceError:
+            raise
+        except Exception as error:
+            _log.exception("a question to the source failed")
+            raise SourceError(f"This failed: {reason(error)}.") from error
+        finally:
+            now_ms = self._clock_ms()
+            took_ms = TAKES_SHARE * (now_ms - began_ms)
+            pace_ms = min(max(self._pace_ms, took_ms), PACE_MS_MAX) if self._pace_ms else 0
+            self._until_ms = now_ms + pace_ms
+
+
+class Hub:
+    """Shares the answers of one source."""
+
+    def __init__(
+        self,
+        source: ConsoleSource,
+        clock_ms: Callable[[], int] = wall_ms,
+        steady_ms: Callable[[], int] = boot_ms,
+    ) -> None:
+        self.source = source
+        self.points: deque[Point] = deque(maxlen=POINTS_MAX)
+        self.happened: deque[ClusterChange] = deque(maxlen=HAPPENED_MAX)
+        self._clock_ms = clock_ms
+        self._steady_ms = steady_ms
+        self._groups = Shared(self._ask_groups, PACE_MS, steady_ms)
+        self._cluster = Shared(self._ask_cluster, PACE_MS, steady_ms)
+        self._metrics = Shared(source.metrics, PACE_MS, steady_ms)
+        self._status = Shared(source.status, 0, steady_ms)
+        self._details: OrderedDict[str, Shared[GroupDetail | None]] = OrderedDict()
+        self._counts: dict[str, int] = {}
+        self._counted_ms = 0
+        self._leaders: dict[str, tuple[int | None, int | None]] = {}
+        self._states: dict[int, str] = {}
+
+    def now(self) -> int:
+        """Return the time (Unix ms)."""
+        return self._clock_ms()
+
+    async def groups(self) -> GroupList:
+        """Return all groups."""
+        return await self._groups.get()
+
+    async def cluster(self) -> Cluster:
+        """Return the cluster."""
+        return await self._cluster.get()
+
+    async def metrics(self) -> str | None:
+        """Return the metrics as Prometheus reads them."""
+        return await self._metrics.get()
+
+    async def status(self) -> Mapping[str, object] | None:
+        """Return the status: never one that was there before the question."""
+        return await self._status.get()
+
+    async def group(self, group_id: str) -> GroupDetail | None:
+        """Return one group; None: there is none."""
+        shared = self._details.get(group_id)
+        if shared is None:
+            ask = partial(self.source.group, group_id)
+            shared = self._details[group_id] = Shared(ask, PACE_MS, self._steady_ms)
+            if len(self._details) > GROUPS_KEPT:
+                self._details.popitem(last=False)
+        self._details.move_to_end(group_id)
+        return await shared.get()
+
+    def points_since(self, time_ms: int) -> Sequence[Point]:
+        """Return the points of the charts after a time."""
+        return [each for each in self.points if each.time_ms > time_ms]
+
+    async def _ask_groups(self) -> GroupList:
+        found = await self.source.groups()
+        now_ms = self._clock_ms()
+        counts = {each.group_id: each.rebalances or 0 for each in found.groups}
+        passed_ms = now_ms - self._counted_ms
+        risen = 0
+        if self._counted_ms and passed_ms > 0:
+            risen = sum(  # a group whose coordinator was replaced is counted from 0 again
+                max(count - self._counts.get(group_id, 0), 0) for group_id, count in counts.items()
+            )
+        self._counts, self._counted_ms = counts, now_ms
+        self.points.append(
+            Point(
+                now_ms,
+                len(found.groups),
+                sum(each.members or 0 for each in found.groups),
+                sum(each.state not in AT_REST for each in found.groups),
+                round(risen * 60_000 / max(passed_ms, 1), 1),
+            )
+        )
+        return found
+
+    async def _ask_cluster(self) -> Cluster:
+        found = await self.source.cluster()
+        leaders = {each.title: (each.leader, each.epoch) for each in found.partitions}
+        for title, (leader, epoch) in leaders.items():
+            before, _ = self._leaders.get(title, (leader, epoch))
+            if before != leader:
+                self._tell(f"{title}: leader {_node(before)} → {_node(leader)}, epoch {epoch}")
+        states = {each.node_id: each.state for each in found.nodes}
+        for node_id, state in states.items():
+            was = self._states.get(node_id, state)
+            if was != state:
+                self._tell(f"node {node_id}: {was} → {state}")
+        self._leaders, self._states = leaders, states
+        return found
+
+    def _tell(self, text: str) -> None:
+        self.happened.append(ClusterChange(self._clock_ms(), text))
+
+
+def _node(node_id: int | None) -> str:
+    return "none" if node_id is None else str(node_id)
+
+
+def _seen(asked: asyncio.Task[_Value]) -> None:
+    """Look at an error, so that nothing is logged if those who asked have gone."""
+    if not asked.cancelled():
+        asked.exception()

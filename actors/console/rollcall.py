@@ -1,0 +1,180 @@
+"""A cluster of ours as the source of the console: asked over the Kafka protocol, and its actors.
+
+Groups are described as by ``rollcall groups`` and ``rollcall explain``, on threads of their own.
+What no request of Kafka tells comes from the actors, in calls that take a coordinator little time.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Final, Protocol
+
+from actors.cluster.ray_peers import CONTROLLER, UNREACHED, coordinator_name
+from actors.console.exposition import exposition
+from actors.console.source import GroupList, ListedGroup, SourceError
+from actors.console.status_view import cluster_of
+from failover.partition_kinds import GROUPS
+from failover.routing import partition_for
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from actors.cluster.spec import ClusterSpec
+    from actors.console.source import Cluster, GroupDetail, Member
+
+ASK_S: Final = 3.0
+"""How long an actor, or a coordinator's listener, may take to answer."""
+
+STATUS_S: Final = 20.0
+"""The same for the controller, which asks all others."""
+
+THREADS: Final = 4
+SESSIONS_MAX: Final = 100
+"""Members of a group whose sessions are asked for: those that a page shows."""
+
+ACTIONS: Final = "console.actions.enable"
+
+
+class ConsoleCaller(Protocol):
+    """Calls to actors (:class:`actors.cluster.ray_peers.Actors`)."""
+
+    async def ask(self, name: str, method: str, *arguments: object, wait_s: float = ...) -> Any:
+        """Call a method of a named actor; raises one of ``UNREACHED``."""
+
+
+class RollcallSource:
+    """The cluster of ``spec``."""
+
+    def __init__(self, spec: ClusterSpec, actors: ConsoleCaller, *, can_remove: bool) -> None:
+        self.title = f"cluster {spec.cluster_id}"
+        self.can_remove = can_remove
+        self._spec = spec
+        self._actors = actors
+        self._threads = ThreadPoolExecutor(THREADS, "console")
+        self._local = threading.local()
+
+    def close(self) -> None:
+        """Let the threads end; does not wait for them."""
+        self._threads.shutdown(wait=False, cancel_futures=True)
+
+    # --- all groups
+
+    async def groups(self) -> GroupList:
+        """Return the groups that any node leads."""
+        nodes = range(self._spec.partitions)
+        answers = await asyncio.gather(*map(self._rows, nodes))
+        silent = [node_id for node_id, rows in zip(nodes, answers, strict=True) if rows is None]
+        if len(silent) == len(answers):
+            raise SourceError("No coordinator answers.")
+        groups = {
+            row.group_id: row for rows in answers if rows is not None for row in _summaries(rows)
+        }
+        listed = ", ".join(map(str, silent))
+        notes = (f"Node {listed} does not answer: groups that it leads are missing.",)
+        return GroupList(groups=list(groups.values()), notes=notes if silent else ())
+
+    async def _rows(self, node_id: int) -> Mapping[str, Sequence[Any]] | None:
+        try:
+            rows: Mapping[str, Sequence[Any]] = await self._actors.ask(
+                coordinator_name(node_id), "group_rows", wait_s=ASK_S
+            )
+        except UNREACHED:
+            return None
+        return rows
+
+    # --- one group
+
+    async def group(self, group_id: str) -> GroupDetail | None:
+        """Return a group; None if there is none, and no rebalance of one is remembered."""
+        found: GroupDetail | None = await self._ask_wire("group", group_id)
+        if found is None:
+            return None
+        sessions = await self._sessions(group_id, [each.member_id for each in found.members])
+        partition = partition_for(group_id, self._spec.partitions)
+        members = [_with_session(each, sessions) for each in found.members]
+        return replace(found, coordinator=f"partition {partition}", members=members)
+
+    async def _sessions(
+        self, group_id: str, member_ids: Sequence[str]
+    ) -> Mapping[str, tuple[int, int]]:
+        """Return what is left of the sessions of some members; nothing if nobody leads them."""
+        wanted = sorted(member_ids)[:SESSIONS_MAX]
+        for node_id in self._nodes(group_id) if wanted else ():
+            try:
+                found: Mapping[str, tuple[int, int]] = await self._actors.ask(
+                    coordinator_name(node_id), "sessions", group_id, wanted, wait_s=ASK_S
+                )
+            except UNREACHED:
+                continue
+            if found:
+                return found
+        return {}
+
+    def _nodes(self, group_id: str) -> Sequence[int]:
+        """Return the nodes that may lead a group, the preferred one first."""
+        return self._spec.nodes_of(GROUPS.number(partition_for(group_id, self._spec.partitions)))
+
+    # --- the cluster
+
+    async def cluster(self) -> Cluster:
+        """Return the cluster as ``rollcall status`` shows it."""
+        return cluster_of(await self.status())
+
+    async def metrics(self) -> str | None:
+        """Return the metrics of all processes."""
+        return exposition(await self.status())
+
+    async def status(self) -> Mapping[str, Any]:
+        """Return the status as ``rollcall status --json`` prints it."""
+        try:
+            found: Mapping[str, Any] = await self._actors.ask(CONTROLLER, "status", wait_s=STATUS_S)
+        except UNREACHED:
+            raise SourceError("The controller does not answer; it may be starting.") from None
+        return found
+
+    # --- actions
+
+    async def remove(self, group_id: str, member: Member, reason: str) -> None:
+        """Remove a member, a static one by its instance id."""
+        await self._ask_wire("remove", group_id, member, reason)
+
+    async def _ask_wire(self, method: str, *arguments: object) -> Any:
+        """Ask the coordinators on a thread."""
+        loop = asyncio.get_running_loop()
+        return await loop.run_in_executor(self._threads, self._asked, method, arguments)
+
+    def _asked(self, method: str, arguments: Sequence[object]) -> Any:
+        from actors.console.wire_questions import WireQuestions
+
+        questions = getattr(self._local, "questions", None)
+        if questions is None:
+            places = (place.internal for place in self._spec.places)
+            bootstrap = [(place.host, place.port) for place in places]
+            questions = self._local.questions = WireQuestions(bootstrap, ASK_S)
+        return getattr(questions, method)(*arguments)
+
+
+def _with_session(member: Member, sessions: Mapping[str, tuple[int, int]]) -> Member:
+    if member.member_id not in sessions:
+        return member
+    left_ms, session_ms = sessions[member.member_id]
+    return replace(member, session_left_ms=left_ms, session_ms=session_ms)
+
+
+def _summaries(rows: Mapping[str, Sequence[Any]]) -> Iterable[ListedGroup]:
+    columns = (rows[name] for name in ("group_id", "group_type", "state", "members"))
+    counts = (rows[name] for name in ("rebalances", "lately"))
+    for group_id, group_type, state, members, rebalances, lately in zip(
+        *columns, *counts, strict=True
+    ):
+        yield ListedGroup(
+            group_id=group_id,
+            group_type=group_type,
+            state=state,
+            members=members,
+            rebalances=rebalances,
+            lately=lately,
+        )

@@ -1,0 +1,157 @@
+"""The console's HTTP server: uvicorn, with bounds on what its clients may take."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import socket
+from typing import TYPE_CHECKING, Any, Final
+
+import uvicorn
+from uvicorn.protocols.http.h11_impl import H11Protocol
+
+from actors.console.app import ConsolePages
+from actors.console.hub import Hub
+
+if TYPE_CHECKING:
+    from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+    from actors.console.source import ConsoleSource
+
+_log = logging.getLogger("rollcall.console")
+
+REQUEST_S: Final = 10.0
+"""How long a client may take to send the head of a request, and to read a part of a response."""
+
+REQUEST_BYTES_MAX: Final = 16_384
+CONNECTIONS_MAX: Final = 256
+"""The connections that are served at a time; others are closed at once."""
+
+IDLE_S: Final = 10
+STOP_S: Final = 2
+ABORT: Final = "rollcall.abort"
+
+
+class BoundedProtocol(H11Protocol):
+    """A connection that is closed if its client is too slow, or one too many."""
+
+    limits: ConsoleLimits
+    _slow: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as asyncio calls it
+        """Take a connection, or close it."""
+        if self.limits.connections >= CONNECTIONS_MAX:
+            transport.abort()
+            return
+        self.limits.connections += 1
+        super().connection_made(transport)
+        app = self.app
+        self._slow = self.loop.call_later(self.limits.request_s, transport.abort)
+
+        async def with_abort(scope: Scope, receive: Receive, send: Send) -> None:
+            if self._slow is not None:
+                self._slow.cancel()
+            await app({**scope, ABORT: transport.abort}, receive, send)
+
+        self.app = with_abort
+
+    def on_response_complete(self) -> None:
+        """Wait for the next request of the connection, for a while."""
+        super().on_response_complete()
+        if self._slow is not None:
+            self._slow.cancel()
+        if not self.transport.is_closing():
+            self._slow = self.loop.call_later(self.limits.request_s, self.transport.abort)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Give up the connection's place."""
+        if self._slow is None:
+            return
+        self._slow.cancel()
+        self.limits.connections -= 1
+        super().connection_lost(exc)
+
+
+class ConsoleLimits:
+    """What the clients of one server take."""
+
+    def __init__(self, request_s: float = REQUEST_S) -> None:
+        self.connections = 0
+        self.request_s = request_s
+
+
+class Bounded:
+    """Aborts the connection of a client that does not read its response."""
+
+    def __init__(self, app: ASGIApp, limits: ConsoleLimits) -> None:
+        self._app = app
+        self._limits = limits
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve one request."""
+        if scope["type"] != "http":
+            return
+
+        async def bounded(message: Message) -> None:
+            try:
+                async with asyncio.timeout(self._limits.request_s):
+                    await send(message)
+            except TimeoutError:
+                scope[ABORT]()
+
+        await self._app(scope, receive, bounded)
+
+
+class ConsoleServer:
+    """Serves the pages of one source."""
+
+    def __init__(self, source: ConsoleSource, request_s: float = REQUEST_S) -> None:
+        self.limits = ConsoleLimits(request_s)
+        self.pages = ConsolePages(Hub(source))
+        self._server: uvicorn.Server | None = None
+        self._serving: asyncio.Task[None] | None = None
+
+    async def open(self, host: str, port: int) -> int:
+        """Listen; return the port. Raises OSError if the address cannot be bound."""
+        loop = asyncio.get_running_loop()
+        found = await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+        family, *_, address = found[0]
+        listening = socket.create_server(address[:2], family=family, backlog=128)
+        protocol = type("ConsoleProtocol", (BoundedProtocol,), {"limits": self.limits})
+        config = uvicorn.Config(
+            Bounded(self.pages.app(), self.limits),
+            http=protocol,
+            ws="none",
+            lifespan="off",
+            loop="none",
+            log_config=None,
+            log_level="warning",
+            access_log=False,
+            server_header=False,
+            proxy_headers=False,
+            h11_max_incomplete_event_size=REQUEST_BYTES_MAX,
+            timeout_keep_alive=IDLE_S,
+            timeout_graceful_shutdown=STOP_S,
+        )
+        self._server = _Server(config)
+        self._serving = asyncio.create_task(self._server.serve([listening]))
+        bound: int = listening.getsockname()[1]
+        return bound
+
+    async def close(self) -> None:
+        """Stop; streams are ended, other responses may take a moment."""
+        self.pages.streams.close()
+        if self._server is not None and self._serving is not None:
+            self._server.should_exit = True
+            with contextlib.suppress(asyncio.CancelledError):
+                await self._serving
+
+
+class _Server(uvicorn.Server):
+    """A server that leaves signals to its process."""
+
+    @contextlib.contextmanager
+    def capture_signals(self) -> Any:
+        """Take no signal."""
+        yield

@@ -1,0 +1,151 @@
+"""What the console asks coordinators over the Kafka protocol, as administrators do: one group.
+
+Every call blocks; :mod:`actors.console.rollcall` makes them on threads. It imports this module when
+somebody first looks at a group, since messages take a second to import.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from actors.cli import admin
+from actors.cli.client import AdminClient, ClientError
+from actors.cli.descriptions import NO_GROUP, describe_group
+from actors.cli.stories import ask
+from actors.console.source import GroupDetail, ListedGroup, Member, Offset, SourceError
+from protocol.stories.under_way import under_way_sentence
+from protocol.wire.errors import ErrorCode
+from protocol.wire.messages import MemberIdentity
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from actors.cli.client import Address
+    from actors.cli.descriptions import GroupDescription, MemberDescription
+    from actors.cli.stories import Answered
+    from protocol.wire.embedded import TopicPartition
+
+CLIENT_ID: Final = "rollcall-console"
+STREAMS: Final = "streams"
+
+
+class WireQuestions:
+    """The connections of one thread."""
+
+    def __init__(self, bootstrap: Sequence[Address], timeout_s: float) -> None:
+        self._client = AdminClient(bootstrap, timeout_s, CLIENT_ID)
+
+    def group(self, group_id: str) -> GroupDetail | None:
+        """Return a group, without what only actors know; None if there is nothing of it."""
+        try:
+            return self._group(group_id)
+        except ClientError as error:
+            raise SourceError(f"{error}.") from None
+
+    def remove(self, group_id: str, member: Member, reason: str) -> None:
+        """Remove a member, a static one by its instance id."""
+        identity = MemberIdentity(
+            member_id=member.member_id,
+            group_instance_id=member.instance_id or None,
+            reason=reason,
+        )
+        try:
+            (code,) = admin.remove_members(self._client, group_id, [identity])
+        except ClientError as error:
+            raise SourceError(f"{error}.") from None
+        if code != ErrorCode.none:
+            raise SourceError(f"The member is not removed: {admin.said(code)}.")
+
+    def _group(self, group_id: str) -> GroupDetail | None:
+        client = self._client
+        found = self._described(group_id)
+        answered = ask(client, group_id)
+        if found is None and not answered.stories:
+            return None
+        offsets = [] if found is None else self._offsets(group_id)
+        members = () if found is None else found.members
+        rows = [_member(found, each) for each in members]
+        topics = {topic for each in members for topic, _ in _units(each)}
+        topics |= {each.unit.rpartition("-")[0] for each in offsets}
+        if found is not None and found.group_type == STREAMS:
+            units = [unit for row in rows for unit in (*row.owned, *(row.target or ()))]
+        else:
+            units = self._partitions(sorted(topics))
+        return GroupDetail(
+            summary=ListedGroup(
+                group_id=group_id,
+                group_type="" if found is None else found.group_type,
+                state="Dead" if found is None else found.state,
+                members=len(members),
+            ),
+            assignor="" if found is None else found.assignor,
+            epoch=_epoch(found, answered),
+            target_epoch=None if found is None else found.target_epoch,
+            members=rows,
+            units=list(dict.fromkeys(units)),
+            offsets=offsets,
+            stories=answered.stories,
+            since_ms=answered.since_ms,
+            dropped=answered.dropped,
+            now="" if answered.now is None else under_way_sentence(answered.now),
+            notes=_notes(answered),
+        )
+
+    def _described(self, group_id: str) -> GroupDescription | None:
+        try:
+            return describe_group(self._client, group_id)
+        except ClientError as error:
+            if NO_GROUP not in str(error):
+                raise
+        return None
+
+    def _offsets(self, group_id: str) -> list[Offset]:
+        """Return committed offsets; partitions are empty here, so their ends say nothing."""
+        return [
+            Offset(unit=f"{topic}-{number}", committed=row.offset)
+            for (topic, number), row in admin.committed_offsets(self._client, group_id).items()
+        ]
+
+    def _partitions(self, topics: Sequence[str]) -> list[str]:
+        """Return all partitions of the topics that exist."""
+        found = self._client.metadata(topics).topics if topics else ()
+        return [
+            f"{topic.name}-{number}"
+            for topic in found
+            if topic.error_code == ErrorCode.none
+            for number in range(len(topic.partitions))
+        ]
+
+
+def _units(member: MemberDescription) -> Iterable[TopicPartition]:
+    return (*member.assigned, *(member.target or ()))
+
+
+def _member(group: GroupDescription | None, said: MemberDescription) -> Member:
+    is_streams = group is not None and group.group_type == STREAMS
+    name = "{}_{}".format if is_streams else "{}-{}".format
+    return Member(
+        member_id=said.member_id,
+        instance_id=said.instance_id or "",
+        client_id=said.client_id,
+        host=said.host.removeprefix("/"),
+        epoch=said.epoch,
+        owned=tuple(name(*unit) for unit in said.assigned),
+        target=None if said.target is None else tuple(name(*unit) for unit in said.target),
+    )
+
+
+def _epoch(group: GroupDescription | None, answered: Answered) -> int | None:
+    """Return the group's epoch; of a classic group, to which its last rebalance led."""
+    if group is None or group.epoch is not None:
+        return None if group is None else group.epoch
+    after = [each.after for each in answered.stories if each.after >= 0]
+    return max(after, default=None)
+
+
+def _notes(answered: Answered) -> tuple[str, ...]:
+    notes = [f"One rebalance is left out: {why}" for why in answered.unread[:1]]
+    if answered.silent:
+        nodes = ", ".join(map(str, answered.silent))
+        notes.append(f"Node {nodes} does not answer: rebalances that only it knows are missing.")
+    return tuple(notes)

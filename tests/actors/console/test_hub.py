@@ -1,0 +1,94 @@
+"""How often a source is asked, and what is made of its answers."""
+
+import asyncio
+
+import pytest
+
+from actors.console import hub as hub_module
+from actors.console.hub import PACE_MS_MAX, TAKES_SHARE, Hub, Shared
+from actors.console.source import GroupList, SourceError
+from tests.actors.console.sources import NOW_MS, FakeSource, group
+
+
+class Timed:
+    """A question that takes as long as a test says."""
+
+    def __init__(self, takes_ms: int) -> None:
+        self.now_ms = NOW_MS
+        self.count = 0
+        self._takes_ms = takes_ms
+
+    async def ask(self) -> int:
+        self.count += 1
+        self.now_ms += self._takes_ms
+        return self.count
+
+
+@pytest.mark.parametrize(
+    ("takes_ms", "waits_ms"), [(0, 1_000), (400, 400 * TAKES_SHARE), (9_000, PACE_MS_MAX)]
+)
+def test_a_slow_answer_is_asked_for_less_often(takes_ms: int, waits_ms: int) -> None:
+    async def test() -> None:
+        timed = Timed(takes_ms)
+        shared = Shared(timed.ask, 1_000, lambda: timed.now_ms)
+        assert await shared.get() == 1
+        timed.now_ms += waits_ms - 1
+        assert await shared.get() == 1
+        timed.now_ms += 1
+        assert await shared.get() == 2
+
+    asyncio.run(test())
+
+
+def test_a_source_that_hangs_or_fails_is_said_in_a_sentence(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(hub_module, "ANSWER_S", 0.01)
+
+    async def hang() -> None:
+        await asyncio.Event().wait()
+
+    async def fail() -> None:
+        raise ZeroDivisionError("a fault of ours")
+
+    async def test() -> None:
+        with pytest.raises(SourceError, match=r"^There was no answer in time\.$"):
+            await Shared(hang, 1_000, lambda: NOW_MS).get()
+        with pytest.raises(SourceError, match="ZeroDivisionError: a fault of ours"):
+            await Shared(fail, 1_000, lambda: NOW_MS).get()
+
+    asyncio.run(test())
+
+
+def test_one_who_gives_up_does_not_end_the_question_of_others() -> None:
+    async def test() -> None:
+        may_answer = asyncio.Event()
+
+        async def ask() -> str:
+            await may_answer.wait()
+            return "yes"
+
+        shared = Shared(ask, 1_000, lambda: NOW_MS)
+        first, second = (asyncio.create_task(shared.get()) for _ in range(2))
+        await asyncio.sleep(0)
+        first.cancel()
+        may_answer.set()
+        assert await second == "yes"
+
+    asyncio.run(test())
+
+
+def test_a_coordinator_that_counts_from_0_again_is_no_rebalance() -> None:
+    async def test() -> None:
+        source, now = FakeSource(), [NOW_MS]
+        hub = Hub(source, lambda: now[0], lambda: now[0])
+        for counts in ((3, 5), (4, 5), (0, 6), (0, 6)):
+            source.list = GroupList(
+                groups=[group(f"g-{n}", rebalances=count) for n, count in enumerate(counts)]
+            )
+            await hub.groups()
+            now[0] += 6_000
+        assert [each.rebalances_per_minute for each in hub.points] == [0.0, 10.0, 10.0, 0.0]
+        assert hub.points_since(NOW_MS + 6_000) == list(hub.points)[2:]
+
+    asyncio.run(test())

@@ -1,0 +1,70 @@
+"""The console in a real Chromium: quiet, alive, usable by keyboard and on a phone."""
+
+from collections.abc import Iterator
+from urllib.parse import urlencode
+
+import pytest
+from playwright.sync_api import Browser
+
+from actors.console.source import GroupList
+from tests.actors.console.pictures import served, storm
+from tests.actors.console.sources import HOSTILE, FakeSource, group
+from tests.browser import WatchedPage, chromium, opened
+
+PHONE = {"width": 375, "height": 700}
+UPDATED = "document.documentElement.dataset.updates > 0"
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    with chromium() as started:
+        yield started
+
+
+def check_quiet(watched: WatchedPage, url: str) -> None:
+    """Nothing was complained about, and nobody else was asked."""
+    assert watched.complaints == []
+    assert [each for each in watched.requests if not each.startswith(url)] == []
+
+
+def test_pages_are_alive_quiet_and_fit_a_phone(browser: Browser) -> None:
+    source = storm()
+    with served(source) as url:
+        for target in ("/", "/group?id=orders", "/cluster"):
+            with opened(browser, url + target, viewport=PHONE) as watched:
+                watched.page.wait_for_function(UPDATED)
+                width = watched.page.evaluate("document.documentElement.scrollWidth")
+                assert width <= PHONE["width"], target
+                check_quiet(watched, url)
+        with opened(browser, f"{url}/", color_scheme="dark") as watched:
+            page = watched.page
+            assert page.evaluate("getComputedStyle(document.documentElement).backgroundColor") == (
+                "rgb(17, 23, 29)"
+            )
+            page.wait_for_selector(".chart canvas")
+            source.list = GroupList(groups=(group("refunds"), *source.list.groups))
+            page.wait_for_selector("text=refunds")
+            page.keyboard.press("/")
+            page.keyboard.type("pay")
+            page.wait_for_function(
+                "!document.getElementById('list').textContent.includes('refunds')"
+            )
+            assert "payments" in page.locator("#list").inner_text()
+            assert page.evaluate("location.search") == "?q=pay"
+            assert page.evaluate("document.activeElement.name") == "q", "it keeps the focus"
+            page.keyboard.press("Escape")
+            source.problem = "No coordinator answers."
+            page.wait_for_selector("#problem:visible")
+            assert page.locator("#problem").inner_text() == "No coordinator answers."
+            check_quiet(watched, url)
+
+
+def test_hostile_names_do_nothing(browser: Browser) -> None:
+    source = FakeSource()
+    source.name_everything(HOSTILE)
+    with served(source) as url:
+        for target in ("/", "/cluster", "/group?" + urlencode({"id": HOSTILE})):
+            with opened(browser, url + target) as watched:
+                watched.page.wait_for_function(UPDATED)
+                assert watched.page.locator("main img").count() == 0
+                check_quiet(watched, url)

@@ -1,0 +1,214 @@
+"""The console's answers about a cluster of ours: a real host, without sockets and Ray."""
+
+import asyncio
+from collections.abc import Iterator
+from dataclasses import asdict
+from typing import Any
+
+import pytest
+
+from actors.cli.client import AdminClient
+from actors.cluster.ray_peers import CONTROLLER, coordinator_name
+from actors.cluster.spec import Address, ClusterSpec, on_one_host
+from actors.console.hub import Hub
+from actors.console.rollcall import RollcallSource
+from actors.console.source import GroupDetail, SourceError
+from actors.console.views import cluster_sections, group_sections
+from actors.console.wire_questions import WireQuestions
+from actors.coordinator.group_rows import ROWS_AT_ONCE, group_rows
+from actors.deployment.status import cluster_status
+from protocol.stories import json_form
+from protocol.stories.history import StoryEntry
+from protocol.wire.embedded import encode_assignment
+from tests.actors.console.sources import story
+from tests.failover.apis import asks
+from tests.failover.working import SUBSCRIPTION, Working, beat, working_driver
+
+SPEC = ClusterSpec(
+    cluster_id="in-memory",
+    places=on_one_host("localhost", (9092,)),
+    console=Address(host="localhost", port=0),
+    data_dir="/nonexistent",
+    overrides={},
+    workers=0,
+)
+
+
+class InMemory(AdminClient):
+    """An administrator's client whose broker is a host in memory."""
+
+    def __init__(self, driver: Working) -> None:
+        super().__init__([("localhost", 9092)])
+        self._driver = driver
+
+    def ask_at(self, address: Any, message: Any) -> Any:
+        """Give a request to the host."""
+        assert address == ("localhost", 9092)
+        return self._driver.ask(message.__api_key__, message.__version__, message)
+
+
+class Here:
+    """Calls to actors as calls to a host of this process."""
+
+    def __init__(self, driver: Working) -> None:
+        self.driver = driver
+        self.silent: set[str] = set()
+
+    async def ask(self, name: str, method: str, *arguments: Any, wait_s: float = 0) -> Any:
+        """Answer as the coordinator's actor does, or as the controller's."""
+        assert wait_s > 0
+        if name in self.silent:
+            raise TimeoutError
+        host = self.driver.host
+        if (name, method) == (CONTROLLER, "status"):
+            rows = [asdict(each) for each in host.status(self.driver.now)]
+            said = {
+                "pid": 7, "state": "Running", "failure": "", "connections": 3, "linked": [],
+                "sync_ms": {"p50": 1.5, "max": 230.0}, "partitions": rows,
+            }  # fmt: skip
+            return cluster_status(SPEC, [7], {0: said}, [])
+        assert name == coordinator_name(0)
+        if method == "group_rows":
+            return await group_rows(host.led_shards(), lambda _: (3, 2))
+        assert method == "sessions"
+        return host.sessions(*arguments, self.driver.now)
+
+
+@pytest.fixture
+def here() -> Here:
+    return Here(working_driver())
+
+
+@pytest.fixture
+def source(here: Here) -> Iterator[RollcallSource]:
+    source = RollcallSource(SPEC, here, can_remove=True)
+    questions = WireQuestions([("localhost", 9092)], 1.0)
+    questions._client = InMemory(here.driver)
+    source._asked = lambda method, words: getattr(questions, method)(*words)  # type: ignore[method-assign]
+    yield source
+    source.close()
+
+
+def look(source: RollcallSource, group: str) -> GroupDetail:
+    found = asyncio.run(source.group(group))
+    assert found is not None
+    return found
+
+
+def test_a_consumer_group_is_shown_with_members_targets_and_sessions(
+    here: Here, source: RollcallSource
+) -> None:
+    driver = here.driver
+    driver.ask(68, 1, beat("g", "m-1"))
+    driver.work()
+    driver.ask(68, 1, beat("g", "m-1", 2))
+    driver.wait(1_000)
+    found = look(source, "g")
+    (member,) = found.members
+    assert found.units == ["t-0", "t-1", "t-2", "t-3"]
+    assert (found.summary.group_type, found.coordinator) == ("consumer", "partition 0")
+    assert member.target is not None and sorted(member.target) == found.units
+    assert member.session_ms == 45_000
+    assert member.session_left_ms == 44_000
+    assert found.epoch is not None and found.target_epoch is not None
+
+
+def test_a_classic_group_is_shown_with_its_history_and_offsets(
+    here: Here, source: RollcallSource
+) -> None:
+    driver = here.driver
+    ticket = driver.give(11, 9, asks.join("g", instance="i", metadata=SUBSCRIPTION))
+    driver.pump()
+    driver.wait(10)
+    joined = driver.replies[ticket]
+    assigned = {joined.member_id: encode_assignment([("t", 1), ("t", 3)])}
+    driver.ask(14, 5, asks.sync("g", joined.generation_id, joined.member_id, assigned))
+    driver.ask(8, 9, asks.commit("g", 17, generation=1, member_id=joined.member_id, instance="i"))
+    told = story("g", after=8)
+    driver.host.add_stories([StoryEntry("g", 0, 1, 0, driver.now, json_form.write(told))])
+    found = look(source, "g")
+    (member,) = found.members
+    assert (member.instance_id, member.owned, member.target) == ("i", ("t-1", "t-3"), None)
+    assert (member.session_ms, member.session_left_ms) == (30_000, 30_000)
+    assert found.epoch == 8
+    assert list(found.stories) == [told]
+    assert [(each.unit, each.committed) for each in found.offsets] == [("t-0", 17)]
+    assert found.notes == ()
+    drawn = group_sections(found, driver.now, can_remove=True)
+    assert drawn["owners"].count('<rect class="owned"') == 3, "two, and the key"
+    asyncio.run(source.remove("g", member, "because"))
+    assert list(look(source, "g").members) == []
+    with pytest.raises(SourceError, match="UNKNOWN_MEMBER_ID"):
+        asyncio.run(source.remove("g", member, "because"))
+
+
+def test_all_groups_are_listed_with_their_counts(here: Here, source: RollcallSource) -> None:
+    for number in range(3):
+        here.driver.ask(68, 1, beat(f"g-{number}", "m-1"))
+    (first, *_), notes = (found := asyncio.run(source.groups())).groups, found.notes
+    assert notes == ()
+    assert sorted(each.group_id for each in found.groups) == ["g-0", "g-1", "g-2"]
+    assert (first.group_type, first.members) == ("consumer", 1)
+    assert (first.rebalances, first.lately, first.lag) == (3, 2, None)
+
+
+def test_the_rows_of_many_groups_leave_time_between_slices(here: Here) -> None:
+    class Shard:
+        group_ids = tuple(f"g-{n}" for n in range(2 * ROWS_AT_ONCE + 1))
+
+        def summary(self, group_id: str) -> Any:
+            return None if group_id == "g-7" else type("S", (), {
+                "group_type": "classic", "state": "Stable", "members": 1,
+            })  # fmt: skip
+
+    async def test() -> tuple[int, int]:
+        turns = 0
+
+        async def others() -> None:
+            nonlocal turns
+            while True:
+                turns += 1
+                await asyncio.sleep(0)
+
+        task = asyncio.create_task(others())
+        rows = await group_rows([Shard()], lambda _: (0, 0))  # type: ignore[list-item]
+        task.cancel()
+        return len(rows["group_id"]), turns
+
+    assert asyncio.run(test()) == (2 * ROWS_AT_ONCE, 3)
+    assert asyncio.run(group_rows([], lambda _: (0, 0)))["state"] == []
+
+
+def test_a_group_that_nobody_knows_is_none(source: RollcallSource) -> None:
+    assert asyncio.run(source.group("nobodys")) is None
+
+
+def test_a_node_without_an_answer_is_noted_or_said(here: Here) -> None:
+    spec = ClusterSpec(
+        cluster_id="two",
+        places=on_one_host("localhost", (9092, 9093)),
+        console=SPEC.console,
+        data_dir="/nonexistent",
+        overrides={},
+        workers=0,
+    )
+    source = RollcallSource(spec, here, can_remove=False)
+    here.silent = {coordinator_name(1)}
+    (note,) = asyncio.run(source.groups()).notes
+    assert note == "Node 1 does not answer: groups that it leads are missing."
+    here.silent |= {coordinator_name(0), CONTROLLER}
+    for question in (source.groups, source.cluster, source.metrics):
+        with pytest.raises(SourceError):
+            asyncio.run(question())
+    source.close()
+
+
+def test_the_status_is_a_page_and_metrics(source: RollcallSource) -> None:
+    shown = asyncio.run(Hub(source).cluster())
+    sections = cluster_sections(shown, ())
+    assert [each.facts["Disk syncs (median, longest)"] for each in shown.nodes] == [
+        "1.5 ms, 230 ms"
+    ]
+    assert "partition 0" in sections["partitions"]
+    assert "localhost:9092" in sections["nodes"]
+    assert "rollcall_" in (asyncio.run(source.metrics()) or "")
