@@ -17,8 +17,8 @@ from actors.cli.descriptions import describe_group
 from actors.errors import BadInputError
 from bench.scenarios.checks import HAS_STATIC
 from bench.scenarios.files import parse
-from bench.scenarios.scenario import NAME, Protocol, WorkloadKind
-from bench.scenarios.values import DURATION_MS_MAX
+from bench.scenarios.scenario import NAME, WorkloadKind
+from bench.scenarios.values import DURATION_MS_MAX, Protocol
 from failover.drills.checked import DrillError
 from protocol.wire.errors import ErrorCode
 

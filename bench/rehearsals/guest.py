@@ -6,14 +6,14 @@ import os
 import sys
 from contextlib import contextmanager
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, get_args
 
 from actors.cli.client import AdminClient, ClientError, parse_bootstrap, shown
 from actors.errors import BadInputError, CommandError
 from bench.load.driver import now_ms
-from bench.scenarios.faults import CutCoordinator, FreezeCoordinator, KillCoordinator
+from bench.scenarios.faults import Fault
 from bench.scenarios.members import ClusterNames
-from bench.scenarios.scenario import Protocol
+from bench.scenarios.values import Protocol
 from bench.servers import cleanup
 from protocol.client.versions import agreed
 from protocol.wire.apis import API, api_of
@@ -50,9 +50,7 @@ class GuestStage:
     """A cluster of somebody else's, ours or Kafka."""
 
     leaves = True
-    cannot: Mapping[type, str] = MappingProxyType(
-        dict.fromkeys((KillCoordinator, FreezeCoordinator, CutCoordinator), SPARED)
-    )
+    cannot: Mapping[type, str] = MappingProxyType(dict.fromkeys(get_args(Fault), SPARED))
 
     def __init__(
         self, bootstrap: tuple[Address, ...], versions: Mapping[int, int], prefix: str

@@ -12,8 +12,8 @@ from bench.load.driver import now_ms
 from bench.rehearsals.crowd import PlannedCrowd
 from bench.scenarios.members import has_unowned
 from bench.scenarios.record import ScenarioRecord
-from bench.scenarios.scenario import Protocol
 from bench.scenarios.simulated import POLL_MS, SETTLE_MS
+from bench.scenarios.values import Protocol
 from failover.drills.checked import DrillError
 from protocol.wire.errors import KafkaError
 
@@ -127,18 +127,24 @@ class _Play:
 
     def _fault(self, fault: Any) -> None:
         word = type(fault).__struct_config__.tag
+        node = self._coordinator(fault) if fault.node is None else fault.node
+        if node is None:
+            self._say(fault.at, f"{word}: nobody leads now")
+            return
+        self._say(fault.at, f"{word} node {node}")
+        undo = self._stage.inflict(fault, node)
+        if undo is not None:
+            after_ms, end = undo
+            self._later(fault.at + after_ms, end)
+
+    def _coordinator(self, fault: Any) -> int | None:
+        """Return the node that coordinates the group of a fault, if one does."""
         group = fault.group or self._scenario.groups[0].name
         try:
             at = self._client.coordinator(self._stage.names.of(group))
         except (OSError, KafkaError):
-            self._say(fault.at, f"{word}: nobody leads now")
-            return
-        node = self._stage.bootstrap.index(at)
-        undo = self._stage.inflict(fault, node)
-        self._say(fault.at, f"{word} node {node}")
-        if undo is not None:
-            after_ms, end = undo
-            self._later(fault.at + after_ms, end)
+            return None
+        return self._stage.bootstrap.index(at)
 
     # --- the end
 

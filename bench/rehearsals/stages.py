@@ -10,7 +10,12 @@ from contextlib import ExitStack, contextmanager
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
-from bench.scenarios.faults import CutCoordinator, FreezeCoordinator, KillCoordinator
+from bench.scenarios.faults import (
+    CutCoordinator,
+    FreezeCoordinator,
+    KillCoordinator,
+    RestartCoordinator,
+)
 from bench.scenarios.members import ClusterNames
 from bench.scenarios.simulated import RESTART_MS, nodes_of
 from protocol.client.versions import newest
@@ -23,6 +28,8 @@ if TYPE_CHECKING:
     from bench.servers.live_cluster import LiveCluster
 
 Address = tuple[str, int]
+WHOLE_MS: Final = 60_000
+"""How long a cluster may take until a restarted node is in sync again."""
 Undo = tuple[int, "Callable[[], None]"]
 """What ends a fault, and how many milliseconds after its begin."""
 
@@ -82,6 +89,11 @@ def _kill(live: LiveCluster, node: int, _fault: KillCoordinator) -> Undo | None:
     return None
 
 
+def _restart(live: LiveCluster, node: int, _fault: RestartCoordinator) -> Undo | None:
+    live.roll(node, WHOLE_MS)
+    return None
+
+
 def _freeze(live: LiveCluster, node: int, fault: FreezeCoordinator) -> Undo:
     live.status()
     live.freeze([node])
@@ -95,6 +107,7 @@ def _cut(live: LiveCluster, node: int, fault: CutCoordinator) -> Undo:
 
 OWN_FAULTS: Final[Mapping[type, Callable[[LiveCluster, int, Any], Undo | None]]] = {
     KillCoordinator: _kill,
+    RestartCoordinator: _restart,
     FreezeCoordinator: _freeze,
     CutCoordinator: _cut,
 }
@@ -126,13 +139,19 @@ def _kill_broker(kafka: Kafka, node: int, _fault: KillCoordinator) -> Undo:
     return RESTART_MS, lambda: kafka.start_again(node)
 
 
+def _restart_broker(kafka: Kafka, node: int, _fault: RestartCoordinator) -> Undo | None:
+    kafka.restart(node)
+    return None
+
+
 def _freeze_broker(kafka: Kafka, node: int, fault: FreezeCoordinator) -> Undo:
     kafka.signal(node, signal.SIGSTOP)
     return fault.lasts, lambda: kafka.signal(node, signal.SIGCONT)
 
 
-KAFKA_FAULTS: Final[Mapping[type, Callable[[Kafka, int, Any], Undo]]] = {
+KAFKA_FAULTS: Final[Mapping[type, Callable[[Kafka, int, Any], Undo | None]]] = {
     KillCoordinator: _kill_broker,
+    RestartCoordinator: _restart_broker,
     FreezeCoordinator: _freeze_broker,
 }
 """How Kafka suffers each fault."""

@@ -9,9 +9,10 @@ from typing import Annotated, Final, TypeAlias
 
 from msgspec import Meta, Struct, field
 
-from bench.scenarios.values import Amount, Duration
+from bench.scenarios.values import Amount, Duration, Protocol
 
 ONE_POD: Final = Amount(1)
+ALL_PODS: Final = Amount(100, is_percent=True)
 Replicas = Annotated[int, Meta(ge=0, le=100_000)]
 
 
@@ -19,9 +20,13 @@ class RollingDeploy(
     Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, tag_field="do",
     tag="rolling-deploy",
 ):  # fmt: skip
-    """Replace every pod by one of a new revision, within ``maxSurge`` and ``maxUnavailable``."""
+    """Replace every pod by one of a new revision, within ``maxSurge`` and ``maxUnavailable``.
+
+    The members of the new revision may use another ``protocol``: an online migration (KIP-848).
+    """
 
     at: Duration
+    protocol: Protocol | None = None
 
 
 class Scale(
@@ -39,12 +44,29 @@ class Crash(
     """End ``pods`` without a word to the coordinator; each starts again in place after ``away``.
 
     ``renamed``: with another instance id, as of an application that makes one up at each start.
+    ``rack``: only pods on this rack.
     """
 
     at: Duration
     pods: Amount = ONE_POD
     away: Duration = Duration(5_000)
     renamed: bool = False
+    rack: str | None = None
+
+
+class Restart(
+    Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, tag_field="do", tag="restart"
+):
+    """Restart the processes of ``pods`` in place: all at once, or one ``every`` so often.
+
+    ``clean``: each closes its member; otherwise it ends without a word, as in a crash.
+    """
+
+    at: Duration
+    pods: Amount = ALL_PODS
+    every: Duration = Duration(0)
+    away: Duration = Duration(5_000)
+    clean: bool = True
 
 
 class Churn(
@@ -144,7 +166,7 @@ class Drain(
     nodes: Annotated[int, Meta(ge=2, le=10_000)] = 3
     drained: Annotated[int, Meta(ge=1, le=10_000)] = 1
     every: Duration = Duration(60_000)
-    max_unavailable: Amount = Amount(100, is_percent=True)
+    max_unavailable: Amount = ALL_PODS
 
 
 Behaviour: TypeAlias = (
@@ -153,6 +175,7 @@ Behaviour: TypeAlias = (
     | Autoscale
     | Drain
     | Crash
+    | Restart
     | Churn
     | Flap
     | Duplicate

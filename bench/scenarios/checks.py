@@ -6,8 +6,17 @@ from itertools import islice
 from re import fullmatch
 from typing import TYPE_CHECKING, Final
 
-from bench.scenarios.behaviours import Autoscale, Churn, Crash, Drain, Duplicate, Flap
-from bench.scenarios.scenario import BASE, NAME, Protocol, WorkloadKind
+from bench.scenarios.behaviours import (
+    Autoscale,
+    Churn,
+    Crash,
+    Drain,
+    Duplicate,
+    Flap,
+    RollingDeploy,
+)
+from bench.scenarios.scenario import BASE, NAME, WorkloadKind
+from bench.scenarios.values import Protocol
 from failover.drills.checked import MISTAKES_MAX, DrillError
 from protocol.config import ConfigError, Configs
 
@@ -20,6 +29,8 @@ if TYPE_CHECKING:
 MEMBERS_MAX: Final = 100_000
 EVERY_MS_MIN: Final = 1_000
 HAS_STATIC: Final = frozenset({Protocol.CLASSIC, Protocol.CONSUMER})
+MIGRATES: Final = HAS_STATIC
+"""Groups of these types migrate to each other while their members live (KIP-848)."""
 CHANGES_TOPICS: Final = frozenset({Protocol.CLASSIC, Protocol.CONSUMER, Protocol.SHARE})
 
 Place = tuple[str | int, ...]
@@ -71,9 +82,8 @@ def _mistaken_variants(scenario: Scenario) -> Iterator[Mistake]:
 
 
 def _mistakes(scenario: Scenario) -> Iterator[Mistake]:
-    if not scenario.duration:
-        yield ("duration",), "duration is 0."
-    if sum(group.replicas for group in scenario.groups) > MEMBERS_MAX:
+    yield from _times(scenario)
+    if sum(group.replicas * group.copies for group in scenario.groups) > MEMBERS_MAX:
         yield ("groups",), f"the groups have more than {MEMBERS_MAX} members together."
     for name in scenario.topics:
         if not fullmatch(NAME, name):
@@ -91,6 +101,13 @@ def _mistakes(scenario: Scenario) -> Iterator[Mistake]:
             yield (*place, "at"), f"fault {number + 1} begins after the end of the scenario."
         if fault.group is not None and fault.group not in first:
             yield (*place, "group"), f"fault {number + 1}: there is no group {fault.group}."
+
+
+def _times(scenario: Scenario) -> Iterator[Mistake]:
+    if not scenario.duration:
+        yield ("duration",), "duration is 0."
+    if scenario.joins_over > scenario.duration:
+        yield ("joins_over",), "joins_over is longer than duration."
 
 
 def _configs(scenario: Scenario) -> Iterator[Mistake]:
@@ -155,6 +172,10 @@ def _behaviour(
 ) -> Iterator[Mistake]:
     if behaviour.at >= scenario.duration:
         yield (*place, "at"), f"{about} begins after the end of the scenario."
+    if behaviour.at < scenario.joins_over:
+        yield (*place, "at"), f"{about} begins before all members have joined."
+    if isinstance(behaviour, RollingDeploy | Crash):
+        yield from _pods(group, behaviour, place, about)
     if isinstance(behaviour, Autoscale | Churn | Flap) and behaviour.every < EVERY_MS_MIN:
         yield (*place, "every"), f"{about}: every is less than {EVERY_MS_MIN // 1000} s."
     if isinstance(behaviour, Flap):
@@ -163,16 +184,32 @@ def _behaviour(
             yield place, f"{about}: members of {group.protocol} groups cannot change their topics."
     if isinstance(behaviour, Duplicate) and not group.static:
         yield place, f"{about}: only a static member can have a duplicate: set static = true."
-    if isinstance(behaviour, Crash) and behaviour.renamed and not group.static:
-        why = "only a static member has an instance id that changes: set static = true."
-        yield (*place, "renamed"), f"{about}: {why}"
-    if isinstance(behaviour, Drain) and behaviour.drained > behaviour.nodes:
-        why = f"drained is {behaviour.drained}, and there are {behaviour.nodes} nodes."
-        yield (*place, "drained"), f"{about}: {why}"
-    if isinstance(behaviour, Drain) and not behaviour.max_unavailable.number:
-        yield (*place, "maxUnavailable"), f"{about}: maxUnavailable is 0: no pod could be evicted."
+    if isinstance(behaviour, Drain):
+        yield from _drain(behaviour, place, about)
     if isinstance(behaviour, Autoscale):
         yield from _autoscale(behaviour, place, about)
+
+
+def _pods(group: Group, told: RollingDeploy | Crash, place: Place, about: str) -> Iterator[Mistake]:
+    if isinstance(told, Crash):
+        if told.renamed and not group.static:
+            why = "only a static member has an instance id that changes: set static = true."
+            yield (*place, "renamed"), f"{about}: {why}"
+        if told.rack is not None and told.rack not in group.racks:
+            yield (*place, "rack"), f"{about}: the group has no pods on a rack {told.rack}."
+        return
+    changes = told.protocol not in (None, group.protocol)
+    if changes and not MIGRATES.issuperset((told.protocol, group.protocol)):
+        why = f"a {group.protocol} group does not become a {told.protocol} group in a deploy."
+        yield (*place, "protocol"), f"{about}: {why}"
+
+
+def _drain(told: Drain, place: Place, about: str) -> Iterator[Mistake]:
+    if told.drained > told.nodes:
+        why = f"drained is {told.drained}, and there are {told.nodes} nodes."
+        yield (*place, "drained"), f"{about}: {why}"
+    if not told.max_unavailable.number:
+        yield (*place, "maxUnavailable"), f"{about}: maxUnavailable is 0: no pod could be evicted."
 
 
 def _autoscale(told: Autoscale, place: Place, about: str) -> Iterator[Mistake]:

@@ -1,17 +1,21 @@
 """What can happen to the cluster during a scenario, as settings: a class for each ``do``.
 
-Faults hit the coordinator of ``group`` (not given: of the first group). A killed coordinator is
-restarted. How each is carried out is a row of ``bench.scenarios.simulated`` and of
+Faults hit the coordinator of ``group`` (not given: of the first group), or ``node``. What is killed
+is restarted. How each is carried out is a row of ``bench.scenarios.simulated`` and of
 ``bench.rehearsals.stages``.
 """
 
 from __future__ import annotations
 
-from typing import TypeAlias
+from typing import Annotated, Final, TypeAlias
 
-from msgspec import Struct, field
+from msgspec import Meta, Struct, field
 
 from bench.scenarios.values import Duration
+
+NODES: Final = 3
+"""The nodes of the cluster of a scenario with faults."""
+Node = Annotated[int, Meta(ge=0, lt=NODES)]
 
 
 class KillCoordinator(
@@ -21,6 +25,17 @@ class KillCoordinator(
 
     at: Duration
     group: str | None = None
+    node: Node | None = None
+
+
+class RestartCoordinator(
+    Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, tag_field="do", tag="restart"
+):
+    """Restart the coordinator's process as an upgrade does: it hands over what it leads before."""
+
+    at: Duration
+    group: str | None = None
+    node: Node | None = None
 
 
 class FreezeCoordinator(
@@ -31,6 +46,7 @@ class FreezeCoordinator(
     at: Duration
     lasts: Duration = field(name="for")
     group: str | None = None
+    node: Node | None = None
 
 
 class CutCoordinator(
@@ -41,6 +57,7 @@ class CutCoordinator(
     at: Duration
     lasts: Duration = field(name="for")
     group: str | None = None
+    node: Node | None = None
 
 
-Fault: TypeAlias = KillCoordinator | FreezeCoordinator | CutCoordinator
+Fault: TypeAlias = KillCoordinator | RestartCoordinator | FreezeCoordinator | CutCoordinator

@@ -8,6 +8,8 @@ from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from msgspec.structs import replace
+
 from bench.scenarios.checks import check, check_variants
 from bench.scenarios.lines import line_of
 from bench.scenarios.scenario import BASE, Scenario
@@ -95,7 +97,22 @@ def _made(
 ) -> Scenario:
     made = checked(Scenario, {**table, "name": name}, what, decoded=decoded, line_of=where)
     check(made, what, where)
-    return made
+    return with_copies(made)
+
+
+def with_copies(scenario: Scenario) -> Scenario:
+    """Return the scenario with each copy of an application as a group of its own."""
+    groups = [
+        replace(group, name=f"{group.name}-{number}", copies=1) if group.copies > 1 else group
+        for group in scenario.groups
+        for number in range(group.copies)
+    ]
+    firsts = {group.name: f"{group.name}-0" for group in scenario.groups if group.copies > 1}
+    faults = [
+        replace(fault, group=firsts.get(fault.group or "", fault.group))
+        for fault in scenario.faults
+    ]
+    return replace(scenario, groups=tuple(groups), faults=tuple(faults))
 
 
 def _directory() -> Any:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from bench.histories.rows import HistoryLife, fetched_row, group_row, life_rows, mark_row
 from bench.histories.schema import CHANGE, FAULT, SCHEMA
 from bench.scenarios.members import SESSION_TIMEOUT_MS
-from bench.scenarios.scenario import Protocol
+from bench.scenarios.values import Protocol
 from bench.servers.server import StartError
 from protocol.config import Configs
 
@@ -28,7 +28,11 @@ def history_rows(
     """Return the rows of a run."""
     began_ms = record.changed_ms - plan.changed_ms
     groups = {group.name: group for group in scenario.groups}
-    sessions = {group.name: _session_timeout_ms(scenario, group) for group in scenario.groups}
+    sessions = {
+        (group.name, protocol): _session_timeout_ms(scenario, group, protocol)
+        for group in scenario.groups
+        for protocol in Protocol
+    }
     for name, group in groups.items():
         yield group_row(name, group.protocol, began_ms, record.partitions[name])
         for behaviour in group.behaviours:
@@ -38,7 +42,8 @@ def history_rows(
         yield mark_row(FAULT, began_ms + fault.at, str(type(fault).__struct_config__.tag))
     for each in record.lives:
         group = groups[each.life.group]
-        yield from life_rows(_life(group, each, sessions[group.name]))
+        protocol = each.life.protocol or group.protocol
+        yield from life_rows(_life(protocol, each, sessions[group.name, protocol]))
     yield from _fetched(record)
 
 
@@ -72,22 +77,22 @@ def write_histories(
         session.stop()
 
 
-def _session_timeout_ms(scenario: Scenario, group: Group) -> int:
+def _session_timeout_ms(scenario: Scenario, group: Group, protocol: Protocol) -> int:
     """Return after how long without a heartbeat a member may be expelled.
 
     One that does not revoke its partitions in its rebalance timeout may be, too.
     """
-    if group.protocol is Protocol.CLASSIC:
+    if protocol is Protocol.CLASSIC:
         return group.session_timeout_ms or SESSION_TIMEOUT_MS
-    session_ms = Configs(scenario.configs).integer(f"group.{group.protocol}.session.timeout.ms")
+    session_ms = Configs(scenario.configs).integer(f"group.{protocol}.session.timeout.ms")
     return min(session_ms, group.rebalance_timeout_ms)
 
 
-def _life(group: Group, each: LifeRecord, session_timeout_ms: int) -> HistoryLife:
+def _life(protocol: Protocol, each: LifeRecord, session_timeout_ms: int) -> HistoryLife:
     life, timeline = each.life, each.timeline
     return HistoryLife(
         group_id=life.group,
-        protocol=group.protocol,
+        protocol=protocol,
         member=life.name,
         life=life.number,
         instance_id=life.name if timeline.is_static else None,

@@ -35,10 +35,10 @@ def settings_of(group: Group, life: Life, group_id: str) -> AnyConfig:
         rebalance_timeout_ms=group.rebalance_timeout_ms,
         revocation_ms=group.revoke_time,
     )
-    made = SETTINGS[group.protocol](classic)
+    made = SETTINGS[life.protocol or group.protocol](classic)
     if isinstance(made, MemberConfig):
         return made
-    made = replace(made, heartbeat_interval_ms=None)  # as the coordinator wants
+    made = replace(made, heartbeat_interval_ms=None, rack_id=life.rack)  # as the coordinator wants
     if isinstance(made, ShareMemberConfig):
         return made
     return replace(made, revocation_ms=group.revoke_time)

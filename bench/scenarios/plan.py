@@ -6,6 +6,7 @@ time.
 
 from __future__ import annotations
 
+import itertools
 import random
 from dataclasses import dataclass
 from heapq import heappop, heappush
@@ -22,6 +23,7 @@ from bench.scenarios.behaviours import (
     Flap,
     Pause,
     PollTimeout,
+    Restart,
     RollingDeploy,
     Scale,
 )
@@ -33,7 +35,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from bench.scenarios.scenario import Group, Scenario
-    from bench.scenarios.values import Amount
+    from bench.scenarios.values import Amount, Protocol
 
 STEPS_MAX: Final = 2_000_000
 CLOSED: Final = "the consumer is being closed"
@@ -45,12 +47,14 @@ class Life:
     """One life of a member: from a start of its process to its end.
 
     ``name`` is that of its pod, and the instance id of a static member. ``number`` counts the lives
-    of all pods of the group.
+    of all pods of the group. ``protocol`` is given if it is not that of the group.
     """
 
     group: str
     name: str
     number: int
+    protocol: Protocol | None = None
+    rack: str | None = None
 
     def __str__(self) -> str:
         return f"{self.name}#{self.number}"
@@ -135,6 +139,7 @@ class _Planner:
             for number, behaviour in enumerate(group.behaviours):
                 rng = random.Random(f"{self.scenario.seed} {group.name} {number}")
                 self.after(behaviour.at, self._begin, application, behaviour, rng)
+        self._spread()
         while self._due and self._due[0][0] < self.scenario.duration:
             self.now, _, action, arguments = heappop(self._due)
             action(*arguments)
@@ -145,6 +150,14 @@ class _Planner:
             marks=tuple(self._marks),
             changed_ms=min(changes, default=self.scenario.duration),
         )
+
+    def _spread(self) -> None:
+        """Let the members that begin join one after the other, evenly over ``joins_over``."""
+        over_ms, count = self.scenario.joins_over, len(self._steps)
+        self._steps = [
+            PlanStep(over_ms * number // count, step.life, step.action)
+            for number, step in enumerate(self._steps)
+        ]
 
     def _begin(self, application: _Application, behaviour: Any, rng: random.Random) -> None:
         self.mark(application.group, type(behaviour).__struct_config__.tag)
@@ -172,6 +185,9 @@ class _Application:
         self._lives: dict[Pod, Life] = {}
         self._frozen: set[Pod] = set()
         self._first_names: dict[Pod, str] = {}
+        self._protocols: dict[int, Protocol | None] = {}
+        self._racks = itertools.cycle(group.racks or (None,))
+        self._rack_of: dict[Pod, str | None] = {}
         self._number = 0
         rng = random.Random(f"{planner.scenario.seed} {group.name}")
         self.fleet = Fleet(group, rng, self, planner.after)
@@ -195,17 +211,25 @@ class _Application:
 
     def _life(self, pod: Pod) -> Life:
         self._number += 1
-        return Life(self.group.name, pod.name, self._number)
+        if pod not in self._rack_of:
+            self._rack_of[pod] = next(self._racks)
+        protocol = self._protocols.get(pod.revision)
+        return Life(self.group.name, pod.name, self._number, protocol, self._rack_of[pod])
 
-    def _some(self, pods: Amount, rng: random.Random) -> list[Pod]:
-        """Draw pods with a member."""
-        there = [pod for pod in self.fleet.running() if pod in self._lives]
+    def _some(self, pods: Amount, rng: random.Random, rack: str | None = None) -> list[Pod]:
+        """Draw pods with a member, of those on one rack or of all."""
+        there = [
+            pod
+            for pod in self.fleet.running()
+            if pod in self._lives and rack in (None, self._lives[pod].rack)
+        ]
         count = min(pods.of(len(there), rounds_up=True), len(there))
         return rng.sample(there, count)
 
     # --- behaviours
 
-    def rolling_deploy(self, _told: RollingDeploy, _rng: random.Random) -> None:
+    def rolling_deploy(self, told: RollingDeploy, _rng: random.Random) -> None:
+        self._protocols[self.fleet.revision + 1] = told.protocol
         self.fleet.deploy()
 
     def scale(self, told: Scale, _rng: random.Random) -> None:
@@ -231,11 +255,18 @@ class _Application:
         NodeDrains(told, self.fleet, self._planner.after).begin()
 
     def crash(self, told: Crash, rng: random.Random) -> None:
-        for pod in self._some(told.pods, rng):
+        for pod in self._some(told.pods, rng, told.rack):
             self.fleet.crash(pod, told.away)
             if told.renamed:
                 name = self._first_names.setdefault(pod, pod.name)
                 pod.name = f"{name}.{pod.start}"
+
+    def restart(self, told: Restart, rng: random.Random) -> None:
+        for number, pod in enumerate(self._some(told.pods, rng)):
+            self._planner.after(number * told.every, self._restart, told, pod)
+
+    def _restart(self, told: Restart, pod: Pod) -> None:
+        self.fleet.crash(pod, told.away, closes=told.clean)
 
     def churn(self, told: Churn, rng: random.Random) -> None:
         for pod in self._some(ONE_POD, rng):
@@ -300,6 +331,7 @@ BEHAVIOURS: Final[Mapping[type, Callable[[Any, Any, random.Random], None]]] = {
     Autoscale: _Application.autoscale,
     Drain: _Application.drain,
     Crash: _Application.crash,
+    Restart: _Application.restart,
     Churn: _Application.churn,
     Flap: _Application.flap,
     Duplicate: _Application.duplicate,

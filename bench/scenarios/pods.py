@@ -87,7 +87,7 @@ class Fleet:
         self._events = events
         self._later = later
         self._wanted = 0
-        self._revision = 0
+        self.revision = 0
         self._number = 0
         self._suffix = self._letters()
 
@@ -103,7 +103,7 @@ class Fleet:
 
     def deploy(self) -> None:
         """Roll out a new revision."""
-        self._revision += 1
+        self.revision += 1
         self._suffix = self._letters()
         self._reconcile()
 
@@ -117,11 +117,14 @@ class Fleet:
         if pod.is_kept:
             self._stop(pod)
 
-    def crash(self, pod: Pod, away_ms: int) -> None:
-        """End a pod's process; it starts again in place."""
+    def crash(self, pod: Pod, away_ms: int, *, closes: bool = False) -> None:
+        """End a pod's process, which may close its member first; it starts again in place."""
         if pod.is_kept and pod.runs:
             pod.state = PodState.STARTING
-            self._kill(pod)
+            if closes:
+                self._close(pod)
+            else:
+                self._kill(pod)
             self.restart(pod, away_ms)
 
     def restart(self, pod: Pod, away_ms: int) -> None:
@@ -148,7 +151,7 @@ class Fleet:
             name = f"{self._group.name}-{ordinal}"
         else:
             name = f"{self._group.name}-{self._suffix}-{self._letters()}"
-        pod = Pod(name, self._revision, ordinal)
+        pod = Pod(name, self.revision, ordinal)
         self.pods.append(pod)
         return pod
 
@@ -181,6 +184,10 @@ class Fleet:
         pod.runs = True
         self._events.started(pod)
 
+    def _close(self, pod: Pod) -> None:
+        pod.runs = False
+        self._events.closed(pod)
+
     def _kill(self, pod: Pod) -> None:
         pod.runs = False
         self._events.killed(pod)
@@ -196,8 +203,7 @@ class Fleet:
 
         def end() -> None:
             if self._group.stop_time <= grace_ms:
-                pod.runs = False
-                self._events.closed(pod)
+                self._close(pod)
             else:
                 self._kill(pod)
             self._gone(pod)
@@ -221,8 +227,8 @@ class Fleet:
         """Do what the controller of a Deployment does next."""
         wanted = self._wanted
         kept = [pod for pod in self.pods if pod.is_kept]
-        old = [pod for pod in kept if pod.revision != self._revision]
-        new = [pod for pod in kept if pod.revision == self._revision]
+        old = [pod for pod in kept if pod.revision != self.revision]
+        new = [pod for pod in kept if pod.revision == self.revision]
         surge = self._group.surge(wanted) if old else 0
         for _ in range(min(wanted - len(new), wanted + surge - len(kept))):
             self._number += 1
@@ -260,7 +266,7 @@ class Fleet:
         allowed = self._group.unavailable(self._wanted)
         missing = sum(pod.state is not PodState.AVAILABLE for pod in self.pods)
         for pod in sorted(self.pods, key=lambda pod: -pod.ordinal):
-            if pod.revision != self._revision and pod.is_kept and missing < allowed:
+            if pod.revision != self.revision and pod.is_kept and missing < allowed:
                 missing += pod.state is PodState.AVAILABLE
                 self._stop(pod)
 

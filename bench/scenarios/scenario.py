@@ -13,7 +13,7 @@ from msgspec import Meta, Struct, field
 
 from bench.scenarios.behaviours import Behaviour
 from bench.scenarios.faults import Fault
-from bench.scenarios.values import Amount, Duration
+from bench.scenarios.values import Amount, Duration, Protocol
 
 if TYPE_CHECKING:
     from protocol.wire.embedded import TopicPartition
@@ -28,15 +28,6 @@ Replicas = Annotated[int, Meta(ge=1, le=100_000)]
 Milliseconds = Annotated[int, Meta(ge=1, le=86_400_000)]
 Seconds = Annotated[int, Meta(ge=0, le=86_400)]
 Limit = Annotated[float, Meta(ge=0)]
-
-
-class Protocol(StrEnum):
-    """The protocol of a group's members; classic ones use the range assignor."""
-
-    CLASSIC = "classic"
-    CONSUMER = "consumer"
-    SHARE = "share"
-    STREAMS = "streams"
 
 
 class WorkloadKind(StrEnum):
@@ -58,6 +49,7 @@ class GroupLimits(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
     rebalances_max: Annotated[int, Meta(ge=0)] | None = None
     unavailable_member_seconds_max: Limit | None = None
     unowned_seconds_max: Limit | None = None
+    failed_members_max: Annotated[int, Meta(ge=0)] | None = None
 
 
 NO_LIMITS: Final = GroupLimits()
@@ -81,6 +73,10 @@ class Group(
     """Whether each member's instance id is the name of its pod."""
     workload: WorkloadKind = WorkloadKind.DEPLOYMENT
     replicas: Replicas = 3
+    copies: Annotated[int, Meta(ge=1, le=1_000)] = 1
+    """How many such applications there are; their groups are numbered: ``name-0`` and so on."""
+    racks: Annotated[tuple[Name, ...], Meta(max_length=1_000)] = ()
+    """The racks of the pods, in turn; members of groups that are not classic tell theirs."""
     max_surge: Amount | None = None
     """How many pods there may be beyond ``replicas`` in a rolling deploy; usually 25%."""
     max_unavailable: Amount | None = None
@@ -136,6 +132,8 @@ class Scenario(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     name: str
     about: Text
     duration: Duration
+    joins_over: Duration = Duration(0)
+    """Over how long a time the members join in the beginning, group after group."""
     topics: Annotated[dict[str, ScenarioTopic], Meta(min_length=1, max_length=1_000)]
     groups: Annotated[tuple[Group, ...], Meta(min_length=1, max_length=1_000)]
     faults: Annotated[tuple[Fault, ...], Meta(max_length=1_000)] = ()

@@ -9,7 +9,14 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
-from bench.scenarios.faults import CutCoordinator, FreezeCoordinator, KillCoordinator
+from bench.scenarios.behaviours import RollingDeploy
+from bench.scenarios.faults import (
+    NODES,
+    CutCoordinator,
+    FreezeCoordinator,
+    KillCoordinator,
+    RestartCoordinator,
+)
 from bench.scenarios.members import (
     HEARTBEAT_INTERVAL_MS,
     SESSION_TIMEOUT_MS,
@@ -20,13 +27,13 @@ from bench.scenarios.members import (
 )
 from bench.scenarios.plan import Freeze, Leave, Life, Start, Subscribe, Thaw, Vanish
 from bench.scenarios.record import ScenarioRecord
-from bench.scenarios.scenario import Protocol
+from bench.scenarios.values import Protocol
 from failover.drills.checked import DrillError
 from failover.routing import partition_for
 from failover.simulation.clients.members import MemberSpec, SimulatedMember
 from failover.simulation.cluster import SimulatedCluster
 from failover.simulation.event_log import Violation
-from failover.simulation.kinds import CONSUMER, SHARE, STREAMS
+from failover.simulation.kinds import CONSUMER, MIXED, SHARE, STREAMS
 from failover.simulation.one_seed import small_logs
 from failover.simulation.settings import CALM
 from failover.simulation.world import World
@@ -36,7 +43,7 @@ if TYPE_CHECKING:
 
     from bench.scenarios.plan import MemberAction, ScenarioPlan
     from bench.scenarios.record import LifeRecord
-    from bench.scenarios.scenario import Scenario
+    from bench.scenarios.scenario import Group, Scenario
     from failover.simulation.settings import Settings
 
 FORM_MS: Final = 120_000
@@ -44,6 +51,8 @@ SETTLE_MS: Final = 120_000
 """How long the groups may take to be whole after the scenario."""
 POLL_MS: Final = 500
 RESTART_MS: Final = 1_500
+DRAIN_MS: Final = 1_000
+"""From the begin of a drain to the end of the node's process."""
 READ_MS: Final = 50
 READS_MAX: Final = 100
 
@@ -54,6 +63,13 @@ PREFIXES: Final[Mapping[Protocol, str]] = {
     Protocol.STREAMS: STREAMS,
 }
 """What the simulator's checkers know the type of a group by."""
+
+
+def _prefix(group: Group) -> str:
+    """Return how the id of a group begins in the simulation."""
+    deploys = (each for each in group.behaviours if isinstance(each, RollingDeploy))
+    changes = any(each.protocol not in (None, group.protocol) for each in deploys)
+    return MIXED if changes else PREFIXES[group.protocol]
 
 
 def run(scenario: Scenario, plan: ScenarioPlan, say: Callable[[int, str], None]) -> ScenarioRecord:
@@ -70,7 +86,7 @@ def run(scenario: Scenario, plan: ScenarioPlan, say: Callable[[int, str], None])
 
 def nodes_of(scenario: Scenario) -> int:
     """Return how many nodes a scenario's cluster has: three, or one if nothing happens to it."""
-    return 3 if scenario.faults else 1
+    return NODES if scenario.faults else 1
 
 
 def _settings(scenario: Scenario) -> Settings:
@@ -107,7 +123,7 @@ class _Play:
         self._told = say
         self._marks: list[tuple[int, str]] = []
         self._groups = {group.name: group for group in scenario.groups}
-        self._ids = {name: PREFIXES[group.protocol] + name for name, group in self._groups.items()}
+        self._ids = {name: _prefix(group) + name for name, group in self._groups.items()}
         self._world = World(scenario.seed, _settings(scenario))
         self._cluster = SimulatedCluster(self._world, [])
         self._clients = self._cluster.clients
@@ -177,15 +193,27 @@ class _Play:
     # --- faults
 
     def _fault(self, fault: Any) -> None:
-        group_id = self._ids[fault.group or self._scenario.groups[0].name]
-        number = partition_for(group_id, self._world.settings.partitions)
-        leading = [each.node_id for each in self._cluster.processes if each.leads(number)]
+        leading = self._leading(fault) if fault.node is None else [fault.node]
         word = type(fault).__struct_config__.tag
         if leading:
             self._say(fault.at, f"{word} node {leading[0]}")
             FAULTS[type(fault)](self, leading[0], fault)
         else:
             self._say(fault.at, f"{word}: nobody leads now")
+
+    def _leading(self, fault: Any) -> list[int]:
+        """Return the coordinator of the group of a fault, if there is one."""
+        group_id = self._ids[fault.group or self._scenario.groups[0].name]
+        number = partition_for(group_id, self._world.settings.partitions)
+        return [each.node_id for each in self._cluster.processes if each.leads(number)]
+
+    def restart_coordinator(self, node_id: int, _fault: RestartCoordinator) -> None:
+        self._cluster.drain(node_id)
+        self._world.after(DRAIN_MS, self._end_drained, node_id)
+
+    def _end_drained(self, node_id: int) -> None:
+        self._cluster.stop(node_id)
+        self._world.after(RESTART_MS, self._cluster.start, node_id)
 
     def kill_coordinator(self, node_id: int, _fault: KillCoordinator) -> None:
         process = self._cluster.processes[node_id]
@@ -271,6 +299,7 @@ MEMBER_ACTIONS: Final[Mapping[type, Callable[[Any, Life, Any], None]]] = {
 
 FAULTS: Final[Mapping[type, Callable[[Any, int, Any], None]]] = {
     KillCoordinator: _Play.kill_coordinator,
+    RestartCoordinator: _Play.restart_coordinator,
     FreezeCoordinator: _Play.freeze_coordinator,
     CutCoordinator: _Play.cut_coordinator,
 }

@@ -1,8 +1,9 @@
-"""The values of scenario files: durations in words, and amounts as in a Deployment."""
+"""The values of scenario files: durations in words, amounts as in a Deployment, protocols."""
 
 from __future__ import annotations
 
 import re
+from enum import StrEnum
 from typing import Any, Final
 
 DURATION_MS_MAX: Final = 24 * 3_600_000
@@ -64,6 +65,15 @@ class Amount:
 
     def __repr__(self) -> str:
         return str(self)
+
+
+class Protocol(StrEnum):
+    """The protocol of a group's members; classic ones use the range assignor."""
+
+    CLASSIC = "classic"
+    CONSUMER = "consumer"
+    SHARE = "share"
+    STREAMS = "streams"
 
 
 def decoded(kind: type, value: Any) -> Any:

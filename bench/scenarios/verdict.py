@@ -130,7 +130,7 @@ def judge(
 
 LIMITS: Final = {
     f"{name}_max": MEASURES[name]
-    for name in ("rebalances", "unavailable_member_seconds", "unowned_seconds")
+    for name in ("rebalances", "unavailable_member_seconds", "unowned_seconds", "failed_members")
 }
 """What each setting of ``expect`` limits."""
 

@@ -161,6 +161,13 @@ class Kafka:
         """Restart a killed broker with a new log file; does not wait for it."""
         self._launch(self._brokers[number])
 
+    def restart(self, number: int) -> None:
+        """Stop a broker as its script does, a controlled shutdown, and start it again."""
+        process = self._brokers[number].process
+        assert process is not None
+        stop(process)
+        self.start_again(number)
+
     def log_path(self, number: int) -> Path:
         """Return the log file of a broker's current run."""
         return self._brokers[number].log

@@ -6,7 +6,8 @@ from actors.cli.descriptions import GroupDescription, MemberDescription
 from bench.live_group import written
 from bench.rehearse import main
 from bench.scenarios.files import parse
-from bench.scenarios.scenario import Group, Protocol, WorkloadKind
+from bench.scenarios.scenario import Group, WorkloadKind
+from bench.scenarios.values import Protocol
 from failover.drills.checked import DrillError
 from tests.bench.test_drills import WORKLOAD, stable
 

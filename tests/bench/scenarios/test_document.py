@@ -32,6 +32,8 @@ SAID_IN_WORDS = {
     "expect": "no limits",
 }
 """Defaults that depend on other settings."""
+NOTHING_GIVEN = {"protocol": "as before", "rack": "any", "node": "the coordinator"}
+"""What it means that a setting is not given, where that is not: no limit."""
 
 
 def section(title: str) -> list[list[str]]:
@@ -54,7 +56,7 @@ def shown(field) -> str:
     if isinstance(default, bool):
         return str(default).lower()
     if default is None:
-        return "no limit"
+        return NOTHING_GIVEN.get(field.encode_name, "no limit")
     return str(default) if default or default == 0 else "none"
 
 

@@ -6,8 +6,8 @@ from hypothesis import strategies as st
 
 from bench.scenarios.files import found, names, parse
 from bench.scenarios.lines import line_of
-from bench.scenarios.scenario import Protocol, WorkloadKind
-from bench.scenarios.values import DURATION_MS_MAX, Amount, Duration
+from bench.scenarios.scenario import WorkloadKind
+from bench.scenarios.values import DURATION_MS_MAX, Amount, Duration, Protocol
 from failover.drills.checked import DrillError
 from tests.effort import examples
 
@@ -92,7 +92,7 @@ def group_with(*lines: str) -> str:
         (
             group_with('[[groups.behaviours]]\ndo = "explode"\nat = "1m"'),
             "line 11: group 1: behaviour 1: do is 'explode': invalid value 'explode' (there are"
-            " rolling-deploy, scale, autoscale, drain, crash, churn, flap, duplicate,"
+            " rolling-deploy, scale, autoscale, drain, crash, restart, churn, flap, duplicate,"
             " poll-timeout, pause).",
         ),
         (group_with(DEPLOY + "pods = 1"), "line 13: group 1: behaviour 1 has no setting 'pods'."),

@@ -4,12 +4,15 @@ from collections.abc import Callable, Mapping
 from typing import Final
 
 import pytest
+from msgspec.structs import replace
 
+from bench.rehearsals.comparison import Comparison
 from bench.scenarios import simulated
-from bench.scenarios.files import found, names
+from bench.scenarios.files import found, found_variants, names
 from bench.scenarios.plan import expand
 from bench.scenarios.record import GroupCosts
-from bench.scenarios.verdict import judge
+from bench.scenarios.scenario import BASE, Scenario
+from bench.scenarios.verdict import ScenarioVerdict, judge
 
 Costs = Mapping[str, GroupCosts]
 
@@ -29,12 +32,25 @@ SHOWS: Final[Mapping[str, Callable[[Costs], bool]]] = {
         of["classic"].unavailable_member_ms
         > 10 * max(of[name].unavailable_member_ms for name in ("modern", "shared", "streams"))
     ),
+    "kafka-broker-failure": lambda of: not any(each.moved for each in of.values()),
+    "kafka-broker-rolling-bounce": lambda of: not any(each.moved for each in of.values()),
+    "kafka-consumer-bounce": lambda of: of["classic"].rebalances == of["modern"].rebalances == 6,
+    "kafka-consumer-failure": lambda of: (
+        of["classic"].causes == of["modern"].causes == {"expired": 1}
+    ),
+    "kafka-static-bounce": lambda of: of["static"].moved == 0 and of["dynamic"].rebalances == 6,
+    "kafka-static-fencing": lambda of: of["static"].failed == of["static"].members == 3,
+    "kafka-static-persisted": lambda of: of["static"].moved == 0,
     "leader-loss-in-deploy": lambda of: of["orders"].rebalances == 0,
     "long-pauses": lambda of: (
         of["shorter"].rebalances == 0 and min(of["longer"].moved, of["modern"].moved) > 0
     ),
     "mass-restart": lambda of: (
         of["static"].rebalances == 0 and of["dynamic"].unowned_ms > 2 * of["static"].unowned_ms
+    ),
+    "migration-in-deploy": lambda of: (
+        of["static"].rebalances == 0
+        and of["orders"].unavailable_member_ms < of["stays-classic"].unavailable_member_ms
     ),
     "node-drains": lambda of: of["one-by-one"].rebalances > of["all-at-once"].rebalances > 0,
     "pod-names-on-a-deployment": lambda of: (
@@ -49,6 +65,10 @@ SHOWS: Final[Mapping[str, Callable[[Costs], bool]]] = {
     ),
     "steady": lambda of: not any(each.moved or each.unavailable_member_ms for each in of.values()),
     "streams-scale-out": lambda of: of["streams"].members == 12,
+    "ten-thousand": lambda of: of["bad"].rebalances > 5 and not of["dynamic-0"].rebalances,
+    "uneven-racks": lambda of: (
+        of["modern"].causes == of["streams"].causes == {"joined": 1, "expired": 1}
+    ),
     "which-deploy": lambda of: of["orders"].rebalances > 0,
     "zombie": lambda of: of["classic"].failed == 1 and of["modern"].moved == 0,
 }
@@ -58,11 +78,45 @@ def test_each_scenario_has_a_row() -> None:
     assert set(SHOWS) == set(names())
 
 
+KAFKAS: Final = [name for name in SHOWS if name.startswith("kafka-")]
+"""Kafka's system tests of consumers."""
+MEMBERS_MAX: Final = 200
+"""The simulator takes minutes for more."""
+
+
+def shortened(scenario: Scenario) -> Scenario:
+    """Return a scenario with the first copy of each large application, and a tenth of its pods."""
+    if sum(group.replicas for group in scenario.groups) <= MEMBERS_MAX:
+        return scenario
+    groups = [
+        replace(group, replicas=group.replicas // 10)
+        for group in scenario.groups
+        if group.name.removesuffix("-0") == group.name.rstrip("-0123456789")
+    ]
+    return replace(scenario, groups=tuple(groups))
+
+
+def text_of(verdict: ScenarioVerdict) -> str:
+    return Comparison([verdict]).text()
+
+
+def simulated_verdict(scenario: Scenario) -> ScenarioVerdict:
+    record = simulated.run(scenario, expand(scenario), lambda _at_ms, _text: None)
+    return judge(scenario, record, "simulated")
+
+
 @pytest.mark.parametrize("name", SHOWS)
 def test_a_shipped_scenario_is_clean_and_shows_what_it_is_about(name: str) -> None:
-    scenario = found(name)
-    record = simulated.run(scenario, expand(scenario), lambda _at_ms, _text: None)
-    verdict = judge(scenario, record, "simulated")
-    assert verdict.is_clean, verdict.text()
+    verdict = simulated_verdict(shortened(found(name)))
+    assert verdict.is_clean, text_of(verdict)
     costs = {each.group.name: each.costs for each in verdict.groups}
-    assert SHOWS[name](costs), verdict.text()
+    assert SHOWS[name](costs), text_of(verdict)
+
+
+@pytest.mark.parametrize("name", KAFKAS)
+def test_kafkas_system_tests_hold_in_every_variant(name: str) -> None:
+    variants = found_variants(name)
+    del variants[BASE]  # which is tested above
+    for variant, scenario in variants.items():
+        verdict = simulated_verdict(scenario)
+        assert verdict.is_clean, f"{variant}: {text_of(verdict)}"

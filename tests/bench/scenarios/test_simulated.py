@@ -8,7 +8,7 @@ from bench.scenarios import simulated
 from bench.scenarios.faults import Fault
 from bench.scenarios.files import found, parse
 from bench.scenarios.plan import MemberAction, expand
-from bench.scenarios.scenario import Protocol
+from bench.scenarios.values import Protocol
 from bench.scenarios.verdict import judge
 
 
