@@ -7,7 +7,8 @@ BIN := .venv/bin
 
 help:
 	@echo "make setup   .venv with all that is needed; every other target does it too"
-	@echo "make demo    a cluster, 1,000 members (or MEMBERS=N) driven by PySpark, a kill -9, a report"
+	@echo "make demo    10,000 members driven by PySpark, deploys, a kill -9, a page (3 minutes)"
+	@echo "make demo MEMBERS=1000  the short one: a thousand members, a kill -9, a report"
 	@echo "make test    every test (or TESTS='tests/storage -k rot': pytest's arguments)"
 	@echo "make test-core  the pure parts in about a minute: run it while you work"
 	@echo "make check   format, lint, strict types, house rules"
@@ -36,7 +37,7 @@ lock: .setup
 		--generate-hashes --no-header --no-annotate --upgrade pyproject.toml -o requirements.lock
 
 clean:
-	rm -rf .venv .mypy_cache .pytest_cache .ruff_cache .hypothesis .deps rollcall-data
+	rm -rf .venv .mypy_cache .pytest_cache .ruff_cache .hypothesis .deps rollcall-data rollcall-demo.html
 
 .PHONY: .java .setup
 .java:

@@ -1,86 +1,69 @@
-"""``make demo``: a cluster, its members, ``kill -9`` of a coordinator, and the effect on members.
+"""``make demo``: ten thousand members live through deploys, a bad application and a killed leader.
 
-Three coordinators come up, each partition with a leader and two hot standbys. Spark drives the
-members (half of them static), the coordinator of some of their groups is killed in the middle, and
-a report shows what each member kept. The exit code is 0 only if no group rebalanced, no member lost
-its id, generation or partitions, and no acknowledged commit was lost.
+The scenario ``ten-thousand`` runs on three coordinators; Spark drives its members, checks their
+histories, and a page shows what happened to whom. The exit code is 0 only if no rule was broken and
+no application paid more than the scenario expects. ``--members N`` runs the short demo instead:
+:mod:`bench.kill_demo`.
 """
 
 from __future__ import annotations
 
 import argparse
-import itertools
 import os
-import shutil
-import signal
+import re
 import sys
 import tempfile
-import time
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from actors.waiting import is_answered, poll
-from bench.client.blocking_client import BlockingClient
+from actors.errors import CommandError
+from bench import kill_demo
 from bench.interruption import Interrupted, interruptible
-from bench.load.driver import now_ms
-from bench.servers.java import java_command
-from bench.servers.processes import listener
-from bench.servers.rollcall import call, parse_ready
+from bench.pages.files import report_path, write_reports
+from bench.pages.runs import ReportedRun, report
+from bench.rehearsals import real
+from bench.rehearsals.spark_crowd import SparkCrowd, SparkTasks, drive_share, unpacked
+from bench.rehearsals.stages import own_stage
+from bench.scenarios.files import found
+from bench.scenarios.history import facts_of, rows_of_lives, rows_of_run
+from bench.scenarios.plan import expand
+from bench.scenarios.verdict import judge
+from bench.servers.java import need_spark
 from bench.servers.server import StartError
+from failover.columns import aligned
+from failover.drills.checked import DrillError
 from protocol.wire.errors import KafkaError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from concurrent.futures import Future
+    from collections.abc import Iterator, Mapping, Sequence
+    from uuid import UUID
 
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import SparkSession
 
-    from bench.load.spark import Crowd
+    from bench.histories.verdict import HistoryVerdict
+    from bench.rehearsals.stages import Stage
+    from bench.scenarios.plan import ScenarioPlan
+    from bench.scenarios.record import ScenarioRecord
+    from bench.scenarios.scenario import Scenario
+    from bench.scenarios.verdict import GroupVerdict, ScenarioVerdict
 
-LOAD_SECONDS: Final = 45
-JOINS_PER_SECOND: Final = 200
-"""The load of a large crowd lasts longer by this: at least this many join in a second."""
-MEMBERS_MIN: Final = 20
-SETTLE_SECONDS: Final = 3
-"""The time between all groups being Stable and the kill."""
-AFTERMATH_SECONDS_MIN: Final = 20
-"""The load must continue at least this long after the kill, for a meaningful report."""
-COME_BACK_SECONDS_MAX: Final = 30
-"""How long after the load a coordinator may still be unavailable."""
-OK, LOST, FAILURE = 0, 1, 1
-
-Address = tuple[str, int]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Kill:
-    """The kill in the middle: its time, the node, and the groups that it coordinated."""
-
-    time_ms: int
-    pid: int
-    address: Address
-    group_ids: tuple[str, ...]
+OK, FAILURE = 0, 1
+STORY: Final = "ten-thousand"
+REPORT: Final = "rollcall-demo.html"
+TASKS_MAX: Final = 8
+OTHER_COPY: Final = re.compile(r"[\w.-]+-[1-9]\d*: ")
+TRIES: Final = 2
+"""Spark runs a lost task once more, which does nothing; otherwise it would end all of them."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the demo; return the exit code."""
-    parser = argparse.ArgumentParser(
-        prog=f"python -m {__package__}.demo",
-        description="Kill a coordinator under load and report the effect.",
-    )
-    parser.add_argument(
-        "--members", type=int, default=1_000, help="the number of members (default: %(default)s)"
-    )
-    members = parser.parse_args(arguments).members
+    asked = _parser().parse_args(arguments)
     try:
-        if members < MEMBERS_MIN:
-            raise StartError(f"--members must be at least {MEMBERS_MIN}: there are ten groups.")
-        java_command()
-        with interruptible(), ExitStack() as cleanup:
-            return _demo(members, cleanup)
+        if asked.members is None:
+            need_spark()
+        with interruptible():
+            return kill_demo.run(asked.members) if asked.members is not None else _story(asked)
     except Interrupted as stop:
         print(f"The demo was {stop}.", file=sys.stderr)
         return stop.exit_code
@@ -88,127 +71,140 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if not str(error.name).startswith("pyspark"):
             raise
         print("The demo needs PySpark: install rollcall[load].", file=sys.stderr)
-        return FAILURE
-    except (StartError, ConnectionError, KafkaError) as error:
+    except (StartError, CommandError, DrillError, KafkaError, OSError) as error:
         print(f"The demo failed: {error}", file=sys.stderr)
-        return FAILURE
+    return FAILURE
 
 
-def _demo(members: int, cleanup: ExitStack) -> int:
-    from bench.load.spark import Crowd, local_session, run_load, warm_up
+def _story(asked: argparse.Namespace) -> int:
+    from bench.load.spark import local_session, warm_up
 
-    crowd = Crowd.of(members)
-    directory = Path(tempfile.mkdtemp(prefix="rollcall-demo-"))
-    cleanup.callback(shutil.rmtree, directory, ignore_errors=True)
-    print("Starting three coordinators ...", flush=True)
-    bootstrap = _up(directory, cleanup)
-    with BlockingClient(bootstrap[0]) as connection:
-        for group_id in crowd.group_ids:
-            connection.create_topic(group_id, crowd.partitions)
-    print("Starting Spark ...", flush=True)
-    session = local_session()
-    cleanup.callback(session.stop)
-    warm_up(session)
-    until_ms = now_ms() + (LOAD_SECONDS + crowd.members // JOINS_PER_SECOND) * 1000
-    print(f"{crowd.members} members join {crowd.groups} groups ...", flush=True)
-    with ThreadPoolExecutor(1) as background:
-        loading = background.submit(run_load, session, crowd, bootstrap, until_ms)
-        kill = _kill_one(bootstrap, crowd, until_ms, loading)
-        print(f"kill -9 {kill.pid} ({':'.join(map(str, kill.address))})", flush=True)
-        history = loading.result()
-    return _report(session, history, kill, _committed(bootstrap, crowd.group_ids))
-
-
-def _up(directory: Path, cleanup: ExitStack) -> tuple[Address, ...]:
-    data_dir = str(directory / "data")
-    cleanup.callback(_down, data_dir)
-    return parse_ready(call(["up", "--port", "0", "--data-dir", data_dir, "--detach"]))
-
-
-def _down(data_dir: str) -> None:
+    scenario = found(STORY)
+    plan = expand(scenario)
+    tasks = min(os.cpu_count() or 1, TASKS_MAX)
+    _say(scenario.about)
+    _say(f"Starting Spark with {tasks} tasks ...")
+    session = local_session({"spark.master": f"local[{tasks},{TRIES}]"})
     try:
-        call(["down", "--data-dir", data_dir])
-    except StartError as error:
-        print(error, file=sys.stderr)
+        warm_up(session, drive_share.__module__)
+        crowds: list[SparkCrowd] = []
+
+        def crowd_of(
+            scenario: Scenario, plan: ScenarioPlan, stage: Stage, names: Mapping[UUID, str]
+        ) -> SparkCrowd:
+            crowds.append(
+                SparkCrowd(SparkTasks(session.sparkContext, tasks), scenario, plan, stage, names)
+            )
+            return crowds[-1]
+
+        _say("Starting three coordinators ...")
+        with own_stage(scenario) as stage:
+            record = real.run(scenario, plan, stage, _tell, crowd_of)
+        verdict = judge(scenario, record, stage.how)
+        print(f"\n{table(verdict)}")
+        _say(*verdict.remarks(3))
+        _say("\nSpark checks what every member saw ...")
+        checked = _checked(session, scenario, plan, record, crowds[-1].parts)
+        _say(said(checked))
+    finally:
+        session.stop()
+    run = ReportedRun(name=STORY, record=record, verdict=verdict)
+    write_reports([asked.report], lambda: report(STORY, scenario.about, [run], _broken(checked)))
+    return OK if verdict.is_clean and checked.is_clean else FAILURE
 
 
-def _kill_one(
-    bootstrap: Sequence[Address], crowd: Crowd, until_ms: int, loading: Future[DataFrame]
-) -> Kill:
-    """Wait until every group is Stable, then kill the coordinator of the first one."""
-    while not _all_stable(_coordinators(bootstrap[0], crowd.group_ids), crowd):
-        if loading.done():
-            loading.result()
-        if now_ms() > until_ms - (SETTLE_SECONDS + AFTERMATH_SECONDS_MIN) * 1000:
-            raise StartError("Not every group was Stable in time.")
-        time.sleep(0.5)
-    time.sleep(SETTLE_SECONDS)
-    coordinators = _coordinators(bootstrap[0], crowd.group_ids)  # leadership may have moved
-    address = coordinators[crowd.group_ids[0]]
-    pid = listener(address[1])
-    if pid is None:
-        raise StartError(f"No process listens on port {address[1]}.")
-    time_ms = now_ms()
-    os.kill(pid, signal.SIGKILL)
-    group_ids = tuple(group for group, at in coordinators.items() if at == address)
-    return Kill(time_ms=time_ms, pid=pid, address=address, group_ids=group_ids)
-
-
-def _coordinators(address: Address, group_ids: Sequence[str]) -> dict[str, Address]:
-    with BlockingClient(address) as connection:
-        return {group_id: connection.coordinator(group_id) for group_id in group_ids}
-
-
-def _all_stable(coordinators: dict[str, Address], crowd: Crowd) -> bool:
-    members = 0
-    for address in set(coordinators.values()):
-        group_ids = tuple(group for group, at in coordinators.items() if at == address)
-        with BlockingClient(address) as connection:
-            groups = connection.describe(group_ids)
-        if any(group.group_state != "Stable" for group in groups):
-            return False
-        members += sum(len(group.members) for group in groups)
-    return members == crowd.members
-
-
-def _committed(
-    bootstrap: Sequence[Address], group_ids: Sequence[str]
-) -> list[tuple[str, str, int]]:
-    """Return every group's committed offsets, once its coordinator can return them."""
-    addresses = itertools.cycle(bootstrap)
-    return poll(
-        lambda: _committed_now(next(addresses), group_ids),
-        COME_BACK_SECONDS_MAX,
-        is_done=is_answered,
-        every_s=0.5,
-        retry=(ConnectionError, KafkaError),
-    )
-
-
-def _committed_now(bootstrap: Address, group_ids: Sequence[str]) -> list[tuple[str, str, int]]:
-    rows = []
-    for group_id, address in _coordinators(bootstrap, group_ids).items():
-        with BlockingClient(address) as connection:
-            for (topic, index), offset in connection.committed_offsets(group_id).items():
-                rows.append((group_id, f"{topic}-{index}", offset))
-    return rows
-
-
-def _report(
+def _checked(
     session: SparkSession,
-    history: DataFrame,
-    kill: Kill,
-    committed: list[tuple[str, str, int]],
-) -> int:
-    from bench.load.history import COMMITTED_SCHEMA
-    from bench.report.summary import summarize
+    scenario: Scenario,
+    plan: ScenarioPlan,
+    record: ScenarioRecord,
+    parts: Sequence[bytes],
+) -> HistoryVerdict:
+    """Write the history from the packed parts, and let Spark check it."""
+    from bench.histories.schema import SCHEMA
+    from bench.histories.store import read_facts, read_run, write_run
+    from bench.histories.verdict import judge_history
 
-    offsets = session.createDataFrame(committed, COMMITTED_SCHEMA)
-    summary = summarize(history, offsets, kill.time_ms, kill.group_ids)
-    print(f"\n{summary.text()}")
-    if not summary.is_flawless:
-        print("The kill had an effect: see the report above.", file=sys.stderr)
-    return OK if summary.is_flawless else LOST
+    def rows(part: bytes) -> Iterator[tuple[object, ...]]:
+        lives, _ = unpacked(part)
+        return rows_of_lives(scenario, lives)
+
+    of_lives = session.sparkContext.parallelize(parts, len(parts)).flatMap(rows)
+    others = session.sparkContext.parallelize([*rows_of_run(scenario, plan, record)], 1)
+    history = session.createDataFrame(of_lives.union(others), SCHEMA, verifySchema=False)
+    with tempfile.TemporaryDirectory(prefix="rollcall-demo-") as directory:
+        facts = facts_of(STORY, scenario, record)
+        run = write_run(history, facts, Path(directory))
+        facts = read_facts(run)
+        return judge_history(read_run(session, run, facts), facts)
+
+
+def said(checked: HistoryVerdict) -> str:
+    """Return in a few lines what the checks of the history found."""
+    rows = sum(checked.facts.rows.values())
+    lines = [f"{rows:,} rows, {len(checked.outcomes)} checks."]
+    for each in checked.outcomes:
+        if each.count:
+            lines.append(f"{each.check}: {each.count}")
+            lines += [f"  {example.group_id}: {example.text}" for example in each.examples[:2]]
+    lines.append("No promise was broken." if checked.is_clean else "NOT CLEAN")
+    return "\n".join(lines)
+
+
+def _broken(checked: HistoryVerdict) -> list[str]:
+    return [] if checked.is_clean else ["Spark found broken promises in the history."]
+
+
+def table(verdict: ScenarioVerdict) -> str:
+    """Return what each application paid; the groups of its copies are added up."""
+    rows = [["application", "groups", "members", "rebalances", "unavailable member-s",
+             "longest unowned s", "failed members"]]  # fmt: skip
+    applications: dict[str, list[GroupVerdict]] = {}
+    for each in verdict.groups:
+        name = each.group.name.rstrip("0123456789").removesuffix("-")
+        applications.setdefault(name, []).append(each)
+    for name, groups in applications.items():
+        paid = [each.costs for each in groups]
+        rows.append(
+            [
+                name,
+                str(len(groups)),
+                str(sum(each.members for each in paid)),
+                str(sum(each.rebalances for each in paid)),
+                f"{sum(each.unavailable_member_ms for each in paid) / 1000:.1f}",
+                f"{max(each.unowned_ms for each in paid) / 1000:.1f}",
+                str(sum(each.failed for each in paid)),
+            ]
+        )
+    return aligned(rows, right=set(range(1, len(rows[0]))))
+
+
+def _tell(at_ms: int, text: str) -> None:
+    """Print what happens; of several copies of an application, what happens to the first."""
+    if OTHER_COPY.match(text):
+        return
+    print(f"{at_ms / 1000:8.1f} s  {text}", flush=True)
+
+
+def _say(*lines: str) -> None:
+    for line in lines:
+        print(line, flush=True)
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog=f"python -m {__package__}.demo",
+        description="Ten thousand members live through deploys, a bad application and a kill.",
+    )
+    parser.add_argument(
+        "--members", type=int, metavar="N",
+        help="run the short demo with N members instead: one kill -9, and its effect",
+    )  # fmt: skip
+    parser.add_argument(
+        "--report", type=report_path, default=Path(REPORT), metavar="FILE",
+        help="where to write the page (default: %(default)s)",
+    )  # fmt: skip
+    return parser
 
 
 if __name__ == "__main__":

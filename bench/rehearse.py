@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from bench.scenarios.scenario import Scenario
 
 OK, FAILURE, BAD_INPUT = 0, 1, 2
+TASKS_MAX = 64
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -48,7 +49,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return BAD_INPUT
     try:
         with interruptible():
-            runs = run_all(planned, _places(asked), asked.bootstrap or "", _say)
+            runs = run_all(planned, _places(asked), asked.bootstrap or "", _say, asked.spark)
         told = Comparison([run.verdict for run in runs], asked.fail_on)
         _write(asked, runs, told)
     except Interrupted as stop:
@@ -128,7 +129,9 @@ def _check(asked: argparse.Namespace, variants: Mapping[str, Scenario]) -> None:
     for condition in asked.fail_on:
         if condition.group not in (None, *groups):
             raise BadInputError(f"--fail-on {condition.text}: there is no such group.")
-    if asked.history:
+    if asked.spark and asked.simulate:
+        raise BadInputError("--spark drives members in real time: omit it with --simulate.")
+    if asked.history or asked.spark:
         try:
             need_spark()
         except StartError as error:
@@ -180,6 +183,12 @@ def _words(runs: Sequence[Run]) -> list[list[str]]:
     ]
 
 
+def _tasks(text: str) -> int:
+    if not text.isdecimal() or not 1 <= int(text) <= TASKS_MAX:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number from 1 to {TASKS_MAX}")
+    return int(text)
+
+
 def _fail_on(text: str) -> FailOn:
     try:
         return FailOn.parse(text)
@@ -210,6 +219,10 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--kafka", action="store_true", help="run it on Apache Kafka, too, which needs Java"
     )
+    parser.add_argument(
+        "--spark", type=_tasks, default=0, metavar="N",
+        help="let N tasks of a local Spark drive the members, which may be ten thousands",
+    )  # fmt: skip
     parser.add_argument(
         "--variant", action="append", default=[], metavar="NAME",
         help="run only this variant; may be repeated",

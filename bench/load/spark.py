@@ -113,14 +113,14 @@ def local_session(settings: Mapping[str, str] = MappingProxyType({})) -> SparkSe
     return session
 
 
-def warm_up(session: SparkSession) -> None:
-    """Let Spark start its Python workers: their imports take seconds."""
+def warm_up(session: SparkSession, module: str = drive.__module__) -> None:
+    """Let Spark start its Python workers, and import a module: that takes seconds."""
     tasks = session.sparkContext.defaultParallelism
-    session.sparkContext.parallelize(range(tasks), tasks).foreach(_import_engine)
+    session.sparkContext.parallelize(range(tasks), tasks).foreach(partial(_import, module))
 
 
-def _import_engine(_number: int) -> None:
-    importlib.import_module(drive.__module__)
+def _import(module: str, _number: int) -> None:
+    importlib.import_module(module)
 
 
 def run_load(

@@ -16,8 +16,10 @@ import json
 import socket
 import socketserver
 import threading
+from collections import Counter
 from dataclasses import dataclass, field
 from functools import partial
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, Self
 
 from actors.waiting import poll
@@ -48,6 +50,7 @@ class _Task:
     host: str
     connection: socket.socket
     shares: dict[str, GroupShare] = field(default_factory=dict)
+    counts: Counter[str] = field(default_factory=Counter)
     has_taken: bool = False
     is_there: bool = True
 
@@ -100,26 +103,36 @@ class LoadWatcher:
 
         There are so many members in all, and each group has so many partitions.
         """
-        with self._lock:
-            running = [task for task in self._known.values() if task.is_there]
-            shares: dict[str, GroupShare] = {}
-            for task in running:
-                for group_id, share in task.shares.items():
-                    shares[group_id] = shares.get(group_id, GroupShare()) + share
-        if len(running) < self._tasks:
-            return [f"{len(running)} of {self._tasks} tasks of the load run."]
+        shares, running = self.shares(), len(self.hosts)
+        if running < self._tasks:
+            return [f"{running} of {self._tasks} tasks of the load run."]
         started = sum(share.members for share in shares.values())
         if started < members:
             return [f"{started} of {members} members have started."]
         reasons = ((group_id, share.why_unstable(partitions)) for group_id, share in shares.items())
         return [f"{group_id}: {why}." for group_id, why in sorted(reasons) if why]
 
+    def shares(self) -> dict[str, GroupShare]:
+        """Return what the members of the tasks that run hold of each group."""
+        with self._lock:
+            running = [task for task in self._known.values() if task.is_there]
+            shares: dict[str, GroupShare] = {}
+            for task in running:
+                for group_id, share in task.shares.items():
+                    shares[group_id] = shares.get(group_id, GroupShare()) + share
+            return shares
+
+    def counts(self) -> Counter[str]:
+        """Return what the tasks have counted, added up."""
+        with self._lock:
+            return sum((task.counts for task in self._known.values()), Counter[str]())
+
     def end(self, fault_ms: int, within_s: float) -> None:
         """Tell all tasks to end; costs count from ``fault_ms`` (Unix time).
 
         Returns when all that are there have their members' histories, or after ``within_s``.
         """
-        self._tell({"fault_ms": fault_ms})
+        self.tell({"fault_ms": fault_ms})
         poll(self._is_taken, within_s)
         self._close_all()
 
@@ -127,7 +140,8 @@ class LoadWatcher:
         with self._lock:
             return all(task.has_taken for task in self._known.values() if task.is_there)
 
-    def _tell(self, message: Mapping[str, Any]) -> None:
+    def tell(self, message: Mapping[str, Any]) -> None:
+        """Tell all tasks something."""
         with self._lock:
             there = [task for task in self._known.values() if task.is_there]
         for task in there:
@@ -156,6 +170,8 @@ class LoadWatcher:
             task.has_taken = task.has_taken or bool(message.get("taken"))
             if (shares := message.get("shares")) is not None:
                 task.shares = {group_id: GroupShare(**share) for group_id, share in shares.items()}
+            if (counts := message.get("counts")) is not None:
+                task.counts = Counter({str(name): int(count) for name, count in counts.items()})
 
     def left(self, number: int) -> None:
         """Note that a task is gone."""
@@ -224,8 +240,12 @@ class Watched:
     def __exit__(self, *_error: object) -> None:
         self._connection.close()
 
-    def tell(self, shares: Mapping[str, GroupShare]) -> None:
-        """Tell what the members hold of each group."""
+    def tell(
+        self,
+        shares: Mapping[str, GroupShare],
+        counts: Mapping[str, int] = MappingProxyType({}),
+    ) -> None:
+        """Tell what the members hold of each group, and what was counted of them."""
         named = {
             group_id: {
                 "members": share.members,
@@ -235,10 +255,15 @@ class Watched:
             }
             for group_id, share in shares.items()
         }
-        self._say({"shares": named})
+        self._say({"shares": named, "counts": dict(counts)})
 
     def ends(self, within_s: float) -> int | None:
         """Wait so long for the load to end; return from when on costs count, or None."""
+        message = self.heard(within_s)
+        return None if message is None else int(message["fault_ms"])
+
+    def heard(self, within_s: float) -> dict[str, Any] | None:
+        """Wait so long for the next message of the watcher, and return it."""
         self._connection.settimeout(within_s)
         try:
             received = self._connection.recv(4096)
@@ -251,7 +276,9 @@ class Watched:
         self._received += received
         if not self._received.endswith(b"\n"):
             return None
-        return int(json.loads(self._received)["fault_ms"])
+        line, self._received = self._received, b""
+        message: dict[str, Any] = json.loads(line)
+        return message
 
     def has_taken(self) -> None:
         """Say that the histories are taken, and wait until those of all others are."""

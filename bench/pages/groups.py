@@ -39,7 +39,7 @@ FIGURES: Final = {
     ),
     "longest unowned s": FigureRow(lambda each: each.unowned_ms / 1000, max, "unowned_seconds_max"),
     "partitions moved": FigureRow(lambda each: each.moved, sum, None),
-    "failed members": FigureRow(lambda each: each.failed, sum, None),
+    "failed members": FigureRow(lambda each: each.failed, sum, "failed_members_max"),
 }
 """The figures of each group, under the names that the table of a verdict has."""
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import random
 import time
+from collections import Counter
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, Self
 
@@ -17,22 +18,38 @@ from actors.waiting import poll_async
 from bench.client.loop_lag import LoopLag
 from bench.client.loop_thread import LoopThread
 from bench.load.driver import FAREWELL_SECONDS, CoordinatorLookups, MemberDriver, now_ms
-from bench.scenarios.members import LifeTimes, life_record, settings_of
+from bench.load.stability import share_of
+from bench.scenarios.members import LifeTimes, has_unowned, life_record, settings_of
 from bench.scenarios.plan import CLOSED, Freeze, Leave, Life, Start, Subscribe, Thaw, Vanish
+from protocol.members.history import MemberHistoryKind
 from protocol.members.kinds import TopicMetadata, member_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from uuid import UUID
 
-    from bench.rehearsals.stages import Stage
+    from bench.load.stability import GroupShare
+    from bench.rehearsals.stages import Surroundings
     from bench.scenarios.plan import ScenarioPlan
     from bench.scenarios.record import LifeRecord
     from bench.scenarios.scenario import Scenario
+    from protocol.members.kinds import Member
     from protocol.wire.embedded import TopicPartition
 
 LATE_MS: Final = 100
 """A step that is carried out later than this after it was due is late."""
+HEARTBEATS, ERRORS, LATE, STEPS = "heartbeats", "errors", "late steps", "steps"
+COUNTED: Final[Mapping[MemberHistoryKind, str]] = MappingProxyType(
+    {
+        MemberHistoryKind.HEARTBEAT: HEARTBEATS,
+        MemberHistoryKind.LOST: ERRORS,
+        MemberHistoryKind.RETRIED: ERRORS,
+        MemberHistoryKind.DISCONNECTED: ERRORS,
+        MemberHistoryKind.COMMIT_FAILED: ERRORS,
+        MemberHistoryKind.FAILED: ERRORS,
+    }
+)
+"""What is told of a load while it runs."""
 STEPS_PER_TURN: Final = 20
 """Steps that are carried out before the sockets get a turn."""
 
@@ -48,7 +65,7 @@ class PlannedCrowd:
         self,
         scenario: Scenario,
         plan: ScenarioPlan,
-        stage: Stage,
+        stage: Surroundings,
         topic_names: Mapping[UUID, str],
     ) -> None:
         self._scenario = scenario
@@ -70,6 +87,8 @@ class PlannedCrowd:
         self._next = 0
         self._late = 0
         self._failure: Exception | None = None
+        self._counted: dict[Life, int] = {}
+        self._counts: Counter[str] = Counter()
 
     def __enter__(self) -> Self:
         self._thread.start()
@@ -95,7 +114,38 @@ class PlannedCrowd:
         if self._failure is not None:
             raise self._failure
 
-    def present(self) -> list[tuple[Life, tuple[TopicPartition, ...]]]:
+    def shares(self) -> dict[str, GroupShare]:
+        """Return what the members that are there now hold of each group."""
+
+        def look() -> dict[str, GroupShare]:
+            members: dict[str, list[Member]] = {name: [] for name in self._groups}
+            for life, driver in self._drivers.items():
+                if self._is_here(life):
+                    members[life.group].append(driver.member)
+            return {name: share_of(each) for name, each in members.items() if each}
+
+        return self._thread.ask(look)
+
+    def counts(self) -> Counter[str]:
+        """Return how many heartbeats were answered, and how many errors there were, so far."""
+
+        def count() -> Counter[str]:
+            for life, driver in self._drivers.items():
+                history, known = driver.member.history, self._counted.get(life, 0)
+                for event in history[known:]:
+                    if (word := COUNTED.get(event.kind)) is not None:
+                        self._counts[word] += 1
+                self._counted[life] = len(history)
+            self._counts[LATE], self._counts[STEPS] = self._late, self._next
+            return Counter(self._counts)
+
+        return self._thread.ask(count)
+
+    def has_unowned(self) -> bool:
+        """Whether a group has members, and a partition without an owner."""
+        return has_unowned(self._scenario, self._present())
+
+    def _present(self) -> list[tuple[Life, tuple[TopicPartition, ...]]]:
         """Return the members that are there now, and what each owns."""
 
         def look() -> list[tuple[Life, tuple[TopicPartition, ...]]]:
@@ -117,7 +167,11 @@ class PlannedCrowd:
 
     def late(self) -> int:
         """Return how many steps were late."""
-        return self._thread.ask(lambda: self._late)
+        return self.counts()[LATE]
+
+    def lost(self) -> list[str]:
+        """Return nothing: all members are in this process."""
+        return []
 
     def stalled_ms(self) -> int:
         """Return the longest stall of this process."""

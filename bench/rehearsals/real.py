@@ -4,24 +4,27 @@ from __future__ import annotations
 
 import itertools
 import time
+from collections import Counter
 from heapq import heappop, heappush
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Protocol, Self, TypeAlias
 
 from bench.client.cluster_client import ClusterClient
 from bench.load.driver import now_ms
-from bench.rehearsals.crowd import PlannedCrowd
-from bench.scenarios.members import has_unowned
+from bench.rehearsals.crowd import ERRORS, HEARTBEATS, PlannedCrowd
 from bench.scenarios.record import ScenarioRecord
 from bench.scenarios.simulated import POLL_MS, SETTLE_MS
-from bench.scenarios.values import Protocol
+from bench.scenarios.values import Protocol as GroupProtocol
 from failover.drills.checked import DrillError
 from protocol.wire.errors import KafkaError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
+    from uuid import UUID
 
+    from bench.load.stability import GroupShare
     from bench.rehearsals.stages import Stage
     from bench.scenarios.plan import ScenarioPlan
+    from bench.scenarios.record import LifeRecord
     from bench.scenarios.scenario import Scenario
 
 START_MS: Final = 500
@@ -29,14 +32,58 @@ START_MS: Final = 500
 PROGRESS_MS: Final = 10_000
 
 
+class Crowd(Protocol):
+    """All members of a scenario, in this process or in others, inside a ``with`` block."""
+
+    def __enter__(self) -> Self:
+        """Get ready to begin."""
+
+    def __exit__(self, *_error: object) -> None:
+        """End all members."""
+
+    def begin(self, began_s: float) -> None:
+        """Carry out the plan, which begins at this time of ``time.monotonic``."""
+
+    def check(self) -> None:
+        """Raise what went wrong."""
+
+    def shares(self) -> Mapping[str, GroupShare]:
+        """Return what the members that are there now hold of each group."""
+
+    def counts(self) -> Counter[str]:
+        """Return how many heartbeats were answered, and how many errors there were, so far."""
+
+    def has_unowned(self) -> bool:
+        """Whether a group has members, and a partition without an owner."""
+
+    def records(self) -> list[LifeRecord]:
+        """Return the record of every life; the members do no more afterwards."""
+
+    def late(self) -> int:
+        """Return how many steps were late."""
+
+    def stalled_ms(self) -> int:
+        """Return the longest stall of a process with members."""
+
+    def lost(self) -> list[str]:
+        """Return a sentence for each process with members that was lost."""
+
+
+CrowdOf: TypeAlias = "Callable[[Scenario, ScenarioPlan, Stage, Mapping[UUID, str]], Crowd]"
+
+
 def run(
-    scenario: Scenario, plan: ScenarioPlan, stage: Stage, say: Callable[[int, str], None]
+    scenario: Scenario,
+    plan: ScenarioPlan,
+    stage: Stage,
+    say: Callable[[int, str], None],
+    crowd_of: CrowdOf = PlannedCrowd,
 ) -> ScenarioRecord:
     """Run a scenario's plan; ``say`` is told what happens, and how long after the start.
 
-    Raises DrillError if it cannot be completed.
+    ``crowd_of`` makes its members. Raises DrillError if it cannot be completed.
     """
-    return _Play(scenario, plan, stage, say).run()
+    return _Play(scenario, plan, stage, say).run(crowd_of)
 
 
 class _Play:
@@ -58,8 +105,10 @@ class _Play:
         self._due: list[tuple[int, int, Callable[..., None], tuple[Any, ...]]] = []
         self._order = itertools.count()
         self._began_s = 0.0
+        self._counts: Counter[str] = Counter()
+        self._counted_ms = 0
 
-    def run(self) -> ScenarioRecord:
+    def run(self, crowd_of: CrowdOf) -> ScenarioRecord:
         scenario, stage = self._scenario, self._stage
         topics = stage.names.all(scenario.topics)
         for name, partitions in scenario.partitions_of().items():
@@ -67,7 +116,7 @@ class _Play:
         topic_names = self._client.topic_names(topics)
         for group in scenario.groups:
             self._client.coordinator(stage.names.of(group.name))
-        with PlannedCrowd(scenario, self._plan, stage, topic_names) as crowd:
+        with crowd_of(scenario, self._plan, stage, topic_names) as crowd:
             self._began_s = time.monotonic() + START_MS / 1000
             began_ms = now_ms() + START_MS
             crowd.begin(self._began_s)
@@ -83,6 +132,7 @@ class _Play:
                 late=crowd.late(),
                 stalled_ms=crowd.stalled_ms(),
                 began_ms=began_ms,
+                lost=crowd.lost(),
                 marks=tuple(self._marks),
             )
 
@@ -92,7 +142,7 @@ class _Play:
 
     # --- what happens beside the members
 
-    def _follow(self, crowd: PlannedCrowd) -> None:
+    def _follow(self, crowd: Crowd) -> None:
         """Inflict the faults and tell what happens, until the end of the scenario."""
         duration = self._scenario.duration
         faults = [each for each in self._scenario.faults if type(each) not in self._stage.cannot]
@@ -120,10 +170,17 @@ class _Play:
     def _now_ms(self) -> float:
         return (time.monotonic() - self._began_s) * 1000
 
-    def _progress(self, at_ms: int, crowd: PlannedCrowd) -> None:
-        present = crowd.present()
-        own = sum(bool(partitions) for _, partitions in present)
-        self._told(at_ms, f"{len(present)} members, {own} with partitions")
+    def _progress(self, at_ms: int, crowd: Crowd) -> None:
+        shares, counts = crowd.shares().values(), crowd.counts()
+        members, ready = (sum(each.members for each in shares), sum(each.ready for each in shares))
+        beats = counts[HEARTBEATS] - self._counts[HEARTBEATS]
+        per_s = beats * 1000 / max(at_ms - self._counted_ms, 1)
+        self._counts, self._counted_ms = counts, at_ms
+        self._told(
+            at_ms,
+            f"{members} members, {ready} with partitions, {per_s:.0f} heartbeats/s,"
+            f" {counts[ERRORS]} errors",
+        )
 
     def _fault(self, fault: Any) -> None:
         word = type(fault).__struct_config__.tag
@@ -148,10 +205,10 @@ class _Play:
 
     # --- the end
 
-    def _settle(self, crowd: PlannedCrowd) -> None:
+    def _settle(self, crowd: Crowd) -> None:
         """Let the groups finish their rebalances; the verdict says what they never finish."""
         deadline_s = time.monotonic() + SETTLE_MS / 1000
-        while time.monotonic() < deadline_s and has_unowned(self._scenario, crowd.present()):
+        while time.monotonic() < deadline_s and crowd.has_unowned():
             crowd.check()
             time.sleep(POLL_MS / 1000)
 
@@ -159,7 +216,7 @@ class _Play:
         """Return the committed offsets, under the scenario's names; share groups have none."""
         found = {}
         for group in self._scenario.groups:
-            if group.protocol is Protocol.SHARE:
+            if group.protocol is GroupProtocol.SHARE:
                 continue
             try:
                 offsets = self._client.committed(self._stage.names.of(group.name))

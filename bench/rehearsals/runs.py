@@ -3,23 +3,28 @@
 from __future__ import annotations
 
 import time
+from contextlib import contextmanager
 from dataclasses import dataclass
 from enum import Enum, auto
-from typing import TYPE_CHECKING
+from functools import partial
+from typing import TYPE_CHECKING, Final
 
 from actors.coordinator import gc_tuning
 from actors.telemetry.run_traces import RunStep, TracedRun, trace_run
 from bench.rehearsals import real
+from bench.rehearsals.crowd import PlannedCrowd
 from bench.rehearsals.guest import guest_stage
 from bench.rehearsals.stages import kafka_stage, notes_on, own_stage
 from bench.scenarios import simulated
 from bench.scenarios.scenario import BASE
 from bench.scenarios.verdict import ScenarioVerdict, judge
+from bench.servers.java import need_spark
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
     from contextlib import AbstractContextManager
 
+    from bench.rehearsals.real import CrowdOf
     from bench.rehearsals.stages import Stage
     from bench.scenarios.plan import ScenarioPlan
     from bench.scenarios.record import ScenarioRecord
@@ -58,18 +63,45 @@ def run_all(
     places: Sequence[Place],
     bootstrap: str,
     say: Callable[[str], None],
+    spark_tasks: int = 0,
 ) -> list[Run]:
     """Run every variant at every place; ``bootstrap`` is that of the cluster that ran before.
+
+    ``spark_tasks``: so many tasks of Spark drive the members; 0: this process does.
 
     Raises DrillError, StartError, CommandError, KafkaError and OSError.
     """
     runs = []
-    for place in places:
-        for planned in variants:
-            if len(variants) * len(places) > 1:
-                say(f"--- {WORDS[place]}, {planned.variant}")
-            runs.append(_run(planned, place, bootstrap, say))
+    with crowds(spark_tasks, say) as crowd_of:
+        for place in places:
+            for planned in variants:
+                if len(variants) * len(places) > 1:
+                    say(f"--- {WORDS[place]}, {planned.variant}")
+                runs.append(_run(planned, place, bootstrap, say, crowd_of))
     return runs
+
+
+@contextmanager
+def crowds(spark_tasks: int, say: Callable[[str], None]) -> Iterator[CrowdOf]:
+    """Yield what makes the members of a scenario: over Spark, which is started, or here."""
+    if not spark_tasks:
+        yield PlannedCrowd
+        return
+    need_spark()
+    from bench.load.spark import local_session, warm_up
+    from bench.rehearsals.spark_crowd import SparkCrowd, SparkTasks, drive_share
+
+    say("starting Spark ...")
+    session = local_session({"spark.master": f"local[{spark_tasks},{TRIES}]"})
+    try:
+        warm_up(session, drive_share.__module__)
+        yield partial(SparkCrowd, SparkTasks(session.sparkContext, spark_tasks))
+    finally:
+        session.stop()
+
+
+TRIES: Final = 2
+"""Spark runs a lost task once more, which does nothing; otherwise it would end all of them."""
 
 
 WORDS = {
@@ -80,7 +112,13 @@ WORDS = {
 }
 
 
-def _run(planned: Planned, place: Place, bootstrap: str, say: Callable[[str], None]) -> Run:
+def _run(
+    planned: Planned,
+    place: Place,
+    bootstrap: str,
+    say: Callable[[str], None],
+    crowd_of: CrowdOf,
+) -> Run:
     scenario, plan = planned.scenario, planned.plan
 
     def tell(at_ms: int, text: str) -> None:
@@ -98,7 +136,7 @@ def _run(planned: Planned, place: Place, bootstrap: str, say: Callable[[str], No
             for note in notes:
                 say(note)
             gc_tuning.freeze_heap()  # this process is the members: it must not block itself
-            how, record = stage.how, real.run(scenario, plan, stage, tell)
+            how, record = stage.how, real.run(scenario, plan, stage, tell, crowd_of)
     verdict = judge(scenario, record, how, planned.variant, tuple(notes))
     if place is not Place.SIMULATED:  # its times are virtual
         _trace(scenario, record, verdict)

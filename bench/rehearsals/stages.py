@@ -34,17 +34,22 @@ Undo = tuple[int, "Callable[[], None]"]
 """What ends a fault, and how many milliseconds after its begin."""
 
 
-class Stage(Protocol):
-    """A cluster in which a scenario's members live."""
+class Surroundings(Protocol):
+    """What the members of a scenario must know of their cluster."""
 
-    how: str
-    """What the run is called: ``real``, ``kafka`` or the addresses of a cluster that ran before."""
     bootstrap: tuple[Address, ...]
     versions: Mapping[int, int]
     """The version in which requests of each API are sent."""
     names: ClusterNames
     leaves: bool
     """Whether the members leave for good in the end: the cluster stays."""
+
+
+class Stage(Surroundings, Protocol):
+    """A cluster in which a scenario's members live."""
+
+    how: str
+    """What the run is called: ``real``, ``kafka`` or the addresses of a cluster that ran before."""
     cannot: Mapping[type, str]
     """The faults that it does not inflict, and why."""
 

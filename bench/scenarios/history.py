@@ -13,10 +13,11 @@ from bench.servers.server import StartError
 from protocol.config import Configs
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
     from pathlib import Path
 
     from bench.histories.schema import HistoryRow
+    from bench.histories.store import RunFacts
     from bench.scenarios.plan import ScenarioPlan
     from bench.scenarios.record import LifeRecord, ScenarioRecord
     from bench.scenarios.scenario import Group, Scenario
@@ -26,13 +27,16 @@ def history_rows(
     scenario: Scenario, plan: ScenarioPlan, record: ScenarioRecord
 ) -> Iterator[HistoryRow]:
     """Return the rows of a run."""
+    yield from rows_of_run(scenario, plan, record)
+    yield from rows_of_lives(scenario, record.lives)
+
+
+def rows_of_run(
+    scenario: Scenario, plan: ScenarioPlan, record: ScenarioRecord
+) -> Iterator[HistoryRow]:
+    """Return the rows of a run that are not about a life."""
     began_ms = record.changed_ms - plan.changed_ms
     groups = {group.name: group for group in scenario.groups}
-    sessions = {
-        (group.name, protocol): _session_timeout_ms(scenario, group, protocol)
-        for group in scenario.groups
-        for protocol in Protocol
-    }
     for name, group in groups.items():
         yield group_row(name, group.protocol, began_ms, record.partitions[name])
         for behaviour in group.behaviours:
@@ -40,11 +44,21 @@ def history_rows(
             yield mark_row(CHANGE, began_ms + behaviour.at, str(word), name)
     for fault in scenario.faults:
         yield mark_row(FAULT, began_ms + fault.at, str(type(fault).__struct_config__.tag))
-    for each in record.lives:
+    yield from _fetched(record)
+
+
+def rows_of_lives(scenario: Scenario, lives: Iterable[LifeRecord]) -> Iterator[HistoryRow]:
+    """Return the rows of some lives; Spark's tasks may call it, each with a part of all."""
+    groups = {group.name: group for group in scenario.groups}
+    sessions = {
+        (group.name, protocol): _session_timeout_ms(scenario, group, protocol)
+        for group in scenario.groups
+        for protocol in Protocol
+    }
+    for each in lives:
         group = groups[each.life.group]
         protocol = each.life.protocol or group.protocol
         yield from life_rows(_life(protocol, each, sessions[group.name, protocol]))
-    yield from _fetched(record)
 
 
 def write_histories(
@@ -55,19 +69,14 @@ def write_histories(
     A character of a name that a folder cannot have becomes a hyphen. Raises StartError if a run
     cannot be written.
     """
-    from bench.histories.store import HistoryError, RunFacts, write_run
+    from bench.histories.store import HistoryError, write_run
     from bench.load.spark import local_session
 
     session = local_session()
     try:
         folders = []
         for name, scenario, plan, record in runs:
-            facts = RunFacts(
-                run_id=re.sub(r"[^\w.-]+", "-", name),
-                what=scenario.about,
-                changed_ms=record.changed_ms,
-                ended_ms=record.ended_ms,
-            )
+            facts = facts_of(name, scenario, record)
             rows = list(history_rows(scenario, plan, record))
             folders.append(write_run(session.createDataFrame(rows, SCHEMA), facts, directory))
         return folders
@@ -75,6 +84,18 @@ def write_histories(
         raise StartError(str(error)) from None
     finally:
         session.stop()
+
+
+def facts_of(name: str, scenario: Scenario, record: ScenarioRecord) -> RunFacts:
+    """Return the facts of a run."""
+    from bench.histories.store import RunFacts
+
+    return RunFacts(
+        run_id=re.sub(r"[^\w.-]+", "-", name),
+        what=scenario.about,
+        changed_ms=record.changed_ms,
+        ended_ms=record.ended_ms,
+    )
 
 
 def _session_timeout_ms(scenario: Scenario, group: Group, protocol: Protocol) -> int:

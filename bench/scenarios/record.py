@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final
 
 from bench.scenarios.causes import rebalance_causes
@@ -52,6 +52,7 @@ class ScenarioRecord:
     more than :data:`bench.rehearsals.crowd.LATE_MS` after they were due. ``stalled_ms`` is the
     longest stall of the process that runs the members.
     ``marks`` say what happened, behaviours and faults, and how long after ``began_ms``.
+    ``lost`` has a sentence for each process that was lost with its members' histories.
     """
 
     lives: Sequence[LifeRecord]
@@ -63,10 +64,18 @@ class ScenarioRecord:
     stalled_ms: int = 0
     began_ms: int = 0
     marks: Sequence[tuple[int, str]] = ()
+    lost: Sequence[str] = ()
+    by_group: Mapping[str, Sequence[LifeRecord]] = field(init=False, repr=False, compare=False)
 
-    def of_group(self, name: str) -> list[LifeRecord]:
+    def __post_init__(self) -> None:
+        by_group: dict[str, list[LifeRecord]] = defaultdict(list)
+        for each in self.lives:
+            by_group[each.life.group].append(each)
+        object.__setattr__(self, "by_group", dict(by_group))
+
+    def of_group(self, name: str) -> Sequence[LifeRecord]:
         """Return the lives of a group's members."""
-        return [each for each in self.lives if each.life.group == name]
+        return self.by_group.get(name, ())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -267,5 +276,6 @@ CHECKS: Final[Mapping[str, Callable[[ScenarioRecord], list[str]]]] = {
     "lost commits": _lost_commits,
     "generations gone backward": _backward,
     "partitions without an owner in the end": _unassigned,
+    "processes of members that were lost": lambda record: list(record.lost),
 }
 """What must never happen; each check returns sentences."""

@@ -112,7 +112,7 @@ def test_the_causes_and_measures_are_explained() -> None:
 
 def test_the_options_are_explained() -> None:
     told = {row[0].strip("`").split()[0] for row in section("## In continuous integration")}
-    told |= {"--simulate", "--bootstrap", "--kafka", "--list", "--help", "--from-group"}
+    told |= {"--simulate", "--bootstrap", "--kafka", "--list", "--help", "--from-group", "--spark"}
     assert "--from-group" in PAGE
     assert told == {each for each in _parser()._option_string_actions if each.startswith("--")}
 

@@ -1,0 +1,187 @@
+"""``make demo MEMBERS=N``: a cluster, its members, ``kill -9`` of a coordinator, and the effect.
+
+Three coordinators come up, each partition with a leader and two hot standbys. Spark drives the
+members (half of them static), the coordinator of some of their groups is killed in the middle, and
+a report shows what each member kept. The exit code is 0 only if no group rebalanced, no member lost
+its id, generation or partitions, and no acknowledged commit was lost.
+"""
+
+from __future__ import annotations
+
+import itertools
+import os
+import shutil
+import signal
+import sys
+import tempfile
+import time
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from actors.waiting import is_answered, poll
+from bench.client.blocking_client import BlockingClient
+from bench.load.driver import now_ms
+from bench.servers.processes import listener
+from bench.servers.rollcall import call, parse_ready
+from bench.servers.server import StartError
+from protocol.wire.errors import KafkaError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from concurrent.futures import Future
+
+    from pyspark.sql import DataFrame, SparkSession
+
+    from bench.load.spark import Crowd
+
+LOAD_SECONDS: Final = 45
+JOINS_PER_SECOND: Final = 200
+"""The load of a large crowd lasts longer by this: at least this many join in a second."""
+MEMBERS_MIN: Final = 20
+SETTLE_SECONDS: Final = 3
+"""The time between all groups being Stable and the kill."""
+AFTERMATH_SECONDS_MIN: Final = 20
+"""The load must continue at least this long after the kill, for a meaningful report."""
+COME_BACK_SECONDS_MAX: Final = 30
+"""How long after the load a coordinator may still be unavailable."""
+OK, LOST = 0, 1
+
+Address = tuple[str, int]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Kill:
+    """The kill in the middle: its time, the node, and the groups that it coordinated."""
+
+    time_ms: int
+    pid: int
+    address: Address
+    group_ids: tuple[str, ...]
+
+
+def run(members: int) -> int:
+    """Run the demo with so many members; return the exit code. Raises StartError."""
+    if members < MEMBERS_MIN:
+        raise StartError(f"--members must be at least {MEMBERS_MIN}: there are ten groups.")
+    with ExitStack() as cleanup:
+        return _demo(members, cleanup)
+
+
+def _demo(members: int, cleanup: ExitStack) -> int:
+    from bench.load.spark import Crowd, local_session, run_load, warm_up
+
+    crowd = Crowd.of(members)
+    directory = Path(tempfile.mkdtemp(prefix="rollcall-demo-"))
+    cleanup.callback(shutil.rmtree, directory, ignore_errors=True)
+    print("Starting three coordinators ...", flush=True)
+    bootstrap = _up(directory, cleanup)
+    with BlockingClient(bootstrap[0]) as connection:
+        for group_id in crowd.group_ids:
+            connection.create_topic(group_id, crowd.partitions)
+    print("Starting Spark ...", flush=True)
+    session = local_session()
+    cleanup.callback(session.stop)
+    warm_up(session)
+    until_ms = now_ms() + (LOAD_SECONDS + crowd.members // JOINS_PER_SECOND) * 1000
+    print(f"{crowd.members} members join {crowd.groups} groups ...", flush=True)
+    with ThreadPoolExecutor(1) as background:
+        loading = background.submit(run_load, session, crowd, bootstrap, until_ms)
+        kill = _kill_one(bootstrap, crowd, until_ms, loading)
+        print(f"kill -9 {kill.pid} ({':'.join(map(str, kill.address))})", flush=True)
+        history = loading.result()
+    return _report(session, history, kill, _committed(bootstrap, crowd.group_ids))
+
+
+def _up(directory: Path, cleanup: ExitStack) -> tuple[Address, ...]:
+    data_dir = str(directory / "data")
+    cleanup.callback(_down, data_dir)
+    return parse_ready(call(["up", "--port", "0", "--data-dir", data_dir, "--detach"]))
+
+
+def _down(data_dir: str) -> None:
+    try:
+        call(["down", "--data-dir", data_dir])
+    except StartError as error:
+        print(error, file=sys.stderr)
+
+
+def _kill_one(
+    bootstrap: Sequence[Address], crowd: Crowd, until_ms: int, loading: Future[DataFrame]
+) -> Kill:
+    """Wait until every group is Stable, then kill the coordinator of the first one."""
+    while not _all_stable(_coordinators(bootstrap[0], crowd.group_ids), crowd):
+        if loading.done():
+            loading.result()
+        if now_ms() > until_ms - (SETTLE_SECONDS + AFTERMATH_SECONDS_MIN) * 1000:
+            raise StartError("Not every group was Stable in time.")
+        time.sleep(0.5)
+    time.sleep(SETTLE_SECONDS)
+    coordinators = _coordinators(bootstrap[0], crowd.group_ids)  # leadership may have moved
+    address = coordinators[crowd.group_ids[0]]
+    pid = listener(address[1])
+    if pid is None:
+        raise StartError(f"No process listens on port {address[1]}.")
+    time_ms = now_ms()
+    os.kill(pid, signal.SIGKILL)
+    group_ids = tuple(group for group, at in coordinators.items() if at == address)
+    return Kill(time_ms=time_ms, pid=pid, address=address, group_ids=group_ids)
+
+
+def _coordinators(address: Address, group_ids: Sequence[str]) -> dict[str, Address]:
+    with BlockingClient(address) as connection:
+        return {group_id: connection.coordinator(group_id) for group_id in group_ids}
+
+
+def _all_stable(coordinators: dict[str, Address], crowd: Crowd) -> bool:
+    members = 0
+    for address in set(coordinators.values()):
+        group_ids = tuple(group for group, at in coordinators.items() if at == address)
+        with BlockingClient(address) as connection:
+            groups = connection.describe(group_ids)
+        if any(group.group_state != "Stable" for group in groups):
+            return False
+        members += sum(len(group.members) for group in groups)
+    return members == crowd.members
+
+
+def _committed(
+    bootstrap: Sequence[Address], group_ids: Sequence[str]
+) -> list[tuple[str, str, int]]:
+    """Return every group's committed offsets, once its coordinator can return them."""
+    addresses = itertools.cycle(bootstrap)
+    return poll(
+        lambda: _committed_now(next(addresses), group_ids),
+        COME_BACK_SECONDS_MAX,
+        is_done=is_answered,
+        every_s=0.5,
+        retry=(ConnectionError, KafkaError),
+    )
+
+
+def _committed_now(bootstrap: Address, group_ids: Sequence[str]) -> list[tuple[str, str, int]]:
+    rows = []
+    for group_id, address in _coordinators(bootstrap, group_ids).items():
+        with BlockingClient(address) as connection:
+            for (topic, index), offset in connection.committed_offsets(group_id).items():
+                rows.append((group_id, f"{topic}-{index}", offset))
+    return rows
+
+
+def _report(
+    session: SparkSession,
+    history: DataFrame,
+    kill: Kill,
+    committed: list[tuple[str, str, int]],
+) -> int:
+    from bench.load.history import COMMITTED_SCHEMA
+    from bench.report.summary import summarize
+
+    offsets = session.createDataFrame(committed, COMMITTED_SCHEMA)
+    summary = summarize(history, offsets, kill.time_ms, kill.group_ids)
+    print(f"\n{summary.text()}")
+    if not summary.is_flawless:
+        print("The kill had an effect: see the report above.", file=sys.stderr)
+    return OK if summary.is_flawless else LOST
