@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from uuid import UUID
 
     from bench.load.stability import GroupShare
-    from bench.rehearsals.stages import Surroundings
+    from bench.rehearsals.stages import CrowdCluster
     from bench.scenarios.plan import ScenarioPlan
     from bench.scenarios.record import LifeRecord
     from bench.scenarios.scenario import Scenario
@@ -65,7 +65,7 @@ class PlannedCrowd:
         self,
         scenario: Scenario,
         plan: ScenarioPlan,
-        stage: Surroundings,
+        stage: CrowdCluster,
         topic_names: Mapping[UUID, str],
     ) -> None:
         self._scenario = scenario

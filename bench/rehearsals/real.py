@@ -32,7 +32,7 @@ START_MS: Final = 500
 PROGRESS_MS: Final = 10_000
 
 
-class Crowd(Protocol):
+class ScenarioCrowd(Protocol):
     """All members of a scenario, in this process or in others, inside a ``with`` block."""
 
     def __enter__(self) -> Self:
@@ -69,7 +69,7 @@ class Crowd(Protocol):
         """Return a sentence for each process with members that was lost."""
 
 
-CrowdOf: TypeAlias = "Callable[[Scenario, ScenarioPlan, Stage, Mapping[UUID, str]], Crowd]"
+CrowdOf: TypeAlias = "Callable[[Scenario, ScenarioPlan, Stage, Mapping[UUID, str]], ScenarioCrowd]"
 
 
 def run(
@@ -142,7 +142,7 @@ class _Play:
 
     # --- what happens beside the members
 
-    def _follow(self, crowd: Crowd) -> None:
+    def _follow(self, crowd: ScenarioCrowd) -> None:
         """Inflict the faults and tell what happens, until the end of the scenario."""
         duration = self._scenario.duration
         faults = [each for each in self._scenario.faults if type(each) not in self._stage.cannot]
@@ -170,7 +170,7 @@ class _Play:
     def _now_ms(self) -> float:
         return (time.monotonic() - self._began_s) * 1000
 
-    def _progress(self, at_ms: int, crowd: Crowd) -> None:
+    def _progress(self, at_ms: int, crowd: ScenarioCrowd) -> None:
         shares, counts = crowd.shares().values(), crowd.counts()
         members, ready = (sum(each.members for each in shares), sum(each.ready for each in shares))
         beats = counts[HEARTBEATS] - self._counts[HEARTBEATS]
@@ -205,7 +205,7 @@ class _Play:
 
     # --- the end
 
-    def _settle(self, crowd: Crowd) -> None:
+    def _settle(self, crowd: ScenarioCrowd) -> None:
         """Let the groups finish their rebalances; the verdict says what they never finish."""
         deadline_s = time.monotonic() + SETTLE_MS / 1000
         while time.monotonic() < deadline_s and crowd.has_unowned():

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
     from bench.client.cluster_client import Address
     from bench.load.stability import GroupShare
-    from bench.rehearsals.stages import Surroundings
+    from bench.rehearsals.stages import CrowdCluster
     from bench.scenarios.members import ClusterNames
     from bench.scenarios.plan import Life, ScenarioPlan
     from bench.scenarios.record import LifeRecord
@@ -62,8 +62,8 @@ class SparkTasks:
 
 
 @dataclass(slots=True, kw_only=True)
-class Place:
-    """What members must know of their cluster: :class:`bench.rehearsals.stages.Surroundings`."""
+class CrowdPlace:
+    """What members must know of their cluster: :class:`bench.rehearsals.stages.CrowdCluster`."""
 
     bootstrap: tuple[Address, ...]
     versions: Mapping[int, int]
@@ -77,7 +77,7 @@ class PlanShare:
 
     scenario: Scenario
     plan: ScenarioPlan
-    place: Place
+    place: CrowdPlace
     topic_names: Mapping[UUID, str]
     watcher: Address
     tasks: int
@@ -94,14 +94,14 @@ def task_of(life: Life, tasks: int) -> int:
 
 
 class SparkCrowd:
-    """All members of a scenario over Spark: a :class:`bench.rehearsals.real.Crowd`."""
+    """All members of a scenario over Spark: a :class:`bench.rehearsals.real.ScenarioCrowd`."""
 
     def __init__(
         self,
         spark: SparkTasks,
         scenario: Scenario,
         plan: ScenarioPlan,
-        place: Surroundings,
+        place: CrowdCluster,
         topic_names: Mapping[UUID, str],
     ) -> None:
         self._context, self._tasks = spark.context, spark.count
@@ -110,7 +110,7 @@ class SparkCrowd:
         self._share = PlanShare(
             scenario=scenario,
             plan=plan,
-            place=Place(
+            place=CrowdPlace(
                 bootstrap=tuple(place.bootstrap),
                 versions=dict(place.versions),
                 names=place.names,

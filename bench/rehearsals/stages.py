@@ -34,7 +34,7 @@ Undo = tuple[int, "Callable[[], None]"]
 """What ends a fault, and how many milliseconds after its begin."""
 
 
-class Surroundings(Protocol):
+class CrowdCluster(Protocol):
     """What the members of a scenario must know of their cluster."""
 
     bootstrap: tuple[Address, ...]
@@ -45,7 +45,7 @@ class Surroundings(Protocol):
     """Whether the members leave for good in the end: the cluster stays."""
 
 
-class Stage(Surroundings, Protocol):
+class Stage(CrowdCluster, Protocol):
     """A cluster in which a scenario's members live."""
 
     how: str

@@ -6,7 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 from bench.client.cluster_client import ClusterClient
 from bench.load.driver import now_ms
 from bench.load.watching import LoadWatcher
-from bench.rehearsals.spark_crowd import Place, PlanShare, drive_share, task_of, unpacked
+from bench.rehearsals.spark_crowd import CrowdPlace, PlanShare, drive_share, task_of, unpacked
 from bench.scenarios.files import parse
 from bench.scenarios.members import ClusterNames
 from bench.scenarios.plan import Life, Start, expand
@@ -32,7 +32,9 @@ def share_of(watcher=("127.0.0.1", 1), bootstrap=(), topic_names=None) -> PlanSh
     return PlanShare(
         scenario=scenario,
         plan=expand(scenario),
-        place=Place(bootstrap=bootstrap, versions=newest(), names=ClusterNames(), leaves=False),
+        place=CrowdPlace(
+            bootstrap=bootstrap, versions=newest(), names=ClusterNames(), leaves=False
+        ),
         topic_names=topic_names or {},
         watcher=watcher,
         tasks=2,
