@@ -176,6 +176,7 @@ def own_stage(scenario: Scenario) -> Iterator[OwnStage]:
     with ExitStack() as stack:
         live = stack.enter_context(rollcall_cluster(configs)).live
         stack.enter_context(live.left_whole())
+        live.warm_up()
         yield OwnStage(live)
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import itertools
 import os
 import shutil
 import signal
@@ -16,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from actors.cluster.ray_calls import CallError, answer, find
-from actors.cluster.ray_peers import coordinator_name
+from actors.cluster.ray_peers import assignor_name, coordinator_name
 from actors.deployment import actors
 from actors.errors import CommandError
 from bench.client.cluster_client import ASK_S, POLL_S, ClusterClient, addresses_in
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
 
 SMALL_DISK_BYTES: Final = 1 << 30
 """A file system up to this size may be filled; a larger one is a real disk."""
+WARM_UP_S: Final = 180.0
 FILLER: Final = "filler"
 FILLER_PIECE_BYTES: Final = 1 << 20
 
@@ -69,6 +71,17 @@ class LiveCluster(ClusterClient):
         """Whether, in addition, every replica is in sync."""
         status = self.status()
         return status is not None and holds(status, Condition.REPLICATED, self._dead)
+
+    def warm_up(self) -> None:
+        """Wait until every assignor worker can run at once; a busy machine takes long for it."""
+        for number in itertools.count():
+            handle = find(assignor_name(number))
+            if handle is None:
+                return
+            try:
+                answer(handle.warm_up.remote(), WARM_UP_S)
+            except CallError as error:
+                raise DrillError(f"Assignor {number} did not get ready: {error}") from None
 
     def find(self, target: Target, group_id: str) -> tuple[int, ...]:
         """Return the nodes that ``target`` means now; ``group_id`` determines the leader.
