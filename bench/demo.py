@@ -122,7 +122,7 @@ def _checked(
 ) -> HistoryVerdict:
     """Write the history from the packed parts, and let Spark check it."""
     from bench.histories.schema import SCHEMA
-    from bench.histories.store import read_facts, read_run, write_run
+    from bench.histories.store import HistoryError, read_facts, read_run, write_run
     from bench.histories.verdict import judge_history
 
     def rows(part: bytes) -> Iterator[tuple[object, ...]]:
@@ -134,9 +134,12 @@ def _checked(
     history = session.createDataFrame(of_lives.union(others), SCHEMA, verifySchema=False)
     with tempfile.TemporaryDirectory(prefix="rollcall-demo-") as directory:
         facts = facts_of(STORY, scenario, record)
-        run = write_run(history, facts, Path(directory))
-        facts = read_facts(run)
-        return judge_history(read_run(session, run, facts), facts)
+        try:
+            run = write_run(history, facts, Path(directory))
+            facts = read_facts(run)
+            return judge_history(read_run(session, run, facts), facts)
+        except HistoryError as error:
+            raise StartError(str(error)) from None
 
 
 def said(checked: HistoryVerdict) -> str:

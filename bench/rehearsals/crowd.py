@@ -58,7 +58,8 @@ class PlannedCrowd:
     """All members of a scenario, inside a ``with`` block; they begin with :meth:`begin`.
 
     ``stage`` is the cluster they live in, and ``topic_names`` has the names of its topics by their
-    ids. At the end of the block all members leave for good if the cluster stays, and else just end.
+    ids. Members in different processes, each with another ``task``, have different ids. At the end
+    of the block all members leave for good if the cluster stays, and else just end.
     """
 
     def __init__(
@@ -67,6 +68,7 @@ class PlannedCrowd:
         plan: ScenarioPlan,
         stage: CrowdCluster,
         topic_names: Mapping[UUID, str],
+        task: int = 0,
     ) -> None:
         self._scenario = scenario
         self._steps = plan.steps
@@ -77,7 +79,7 @@ class PlannedCrowd:
         self._groups = {
             group.name: replace(group, topics=names.all(group.topics)) for group in scenario.groups
         }
-        self._rng = random.Random(scenario.seed)
+        self._rng = random.Random(f"{scenario.seed} {task}")
         self._thread = LoopThread("crowd")
         self._drivers: dict[Life, MemberDriver] = {}
         self._times: dict[Life, LifeTimes] = {}

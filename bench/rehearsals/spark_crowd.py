@@ -236,7 +236,7 @@ def _driven(share: PlanShare, number: int) -> Iterator[bytes]:
     plan = share.of(number)
     with (
         Watched(share.watcher, number) as watched,
-        PlannedCrowd(share.scenario, plan, share.place, share.topic_names) as crowd,
+        PlannedCrowd(share.scenario, plan, share.place, share.topic_names, number) as crowd,
     ):
         began_ms = _told(watched, STARTS_S)["began_ms"]
         crowd.begin(time.monotonic() + (began_ms - now_ms()) / 1000)

@@ -38,7 +38,7 @@ def rows_of_run(
     began_ms = record.changed_ms - plan.changed_ms
     groups = {group.name: group for group in scenario.groups}
     for name, group in groups.items():
-        yield group_row(name, group.protocol, began_ms, record.partitions[name])
+        yield group_row(name, group.protocol.value, began_ms, record.partitions[name])
         for behaviour in group.behaviours:
             word = type(behaviour).__struct_config__.tag
             yield mark_row(CHANGE, began_ms + behaviour.at, str(word), name)
@@ -113,7 +113,7 @@ def _life(protocol: Protocol, each: LifeRecord, session_timeout_ms: int) -> Hist
     life, timeline = each.life, each.timeline
     return HistoryLife(
         group_id=life.group,
-        protocol=protocol,
+        protocol=protocol.value,
         member=life.name,
         life=life.number,
         instance_id=life.name if timeline.is_static else None,

@@ -24,6 +24,11 @@ static = true
 replicas = 12
 heartbeat_interval_ms = 200
 behaviours = [{ do = "restart", at = "2s", pods = 3, away = "0s" }]
+[[groups]]
+name = "m"
+protocol = "consumer"
+topics = ["t"]
+replicas = 6
 """
 
 
@@ -59,11 +64,11 @@ def test_two_tasks_begin_at_one_time_and_return_what_their_members_recorded(node
         tasks = [pool.submit(lambda n=number: [*drive_share(share, [n])]) for number in range(2)]
         until(lambda: len(watcher.hosts) == 2, WITHIN_S, "both tasks wait")
         watcher.tell({"began_ms": now_ms()})
-        restarted = len(share.plan.steps)
         until(
             lambda: (
-                watcher.counts()["steps"] == restarted
-                and sum(each.owned for each in watcher.shares().values()) == 12
+                watcher.counts()["steps"] == len(share.plan.steps)
+                and {share.members for share in watcher.shares().values()} == {6, 12}
+                and watcher.shares()["a"].owned == 12
             ),
             WITHIN_S,
             "the plan is carried out, and every partition has an owner",
@@ -74,5 +79,9 @@ def test_two_tasks_begin_at_one_time_and_return_what_their_members_recorded(node
         ]
     starts = Counter(step.life for step in share.plan.steps if isinstance(step.action, Start))
     assert Counter(each.life for each in lives) == starts
-    held = [partition for each in lives for partition in each.timeline.holds]
+    held = [
+        partition for each in lives if each.life.group == "a" for partition in each.timeline.holds
+    ]
     assert sorted(held) == [("t", index) for index in range(12)]
+    modern = [each.timeline.events[0].member_id for each in lives if each.life.group == "m"]
+    assert len(set(modern)) == 6, "each makes up an id of its own"
