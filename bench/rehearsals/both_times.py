@@ -1,0 +1,148 @@
+"""``python -m bench.rehearsals.both_times``: every scenario in real and in virtual time, compared.
+
+Each scenario that comes with the program is rehearsed by ``rollcall rehearse``, with all its
+variants, and then simulated; what each run cost is a row of the table in ``docs/scenarios.md``.
+Verdicts are kept in a directory (``--results``), so that an interrupted comparison goes on where it
+was, and one scenario can be run again: delete its file.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from bench.pages.files import write_aside
+from bench.paths import TOP
+from bench.scenarios.files import names
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+PAGE: Final = TOP / "docs" / "scenarios.md"
+BEGIN, END = "<!-- both times: begin -->", "<!-- both times: end -->"
+HEAD: Final = (
+    "scenario", "variant", "application", "rebalances", "unavailable member-s", "clean",
+)  # fmt: skip
+OVER_SPARK: Final = {"ten-thousand": 2}
+"""Scenarios whose members need tasks of Spark."""
+NOT_SIMULATED: Final = frozenset(OVER_SPARK)
+"""The simulator takes minutes for each second of so many members."""
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run what has no result yet, and write the table; return 1 if a run was not completed."""
+    parser = argparse.ArgumentParser(
+        prog=f"python -m {__package__}.both_times",
+        description="Rehearse every scenario in real and in virtual time, and compare.",
+    )
+    parser.add_argument("--results", type=Path, required=True, metavar="DIR")
+    parser.add_argument("--only-table", action="store_true", help="run nothing")
+    asked = parser.parse_args(arguments)
+    asked.results.mkdir(parents=True, exist_ok=True)
+    if not asked.only_table:
+        for name in names():
+            _run(name, asked.results / f"{name}.json", [*_spark(name)])
+            if name not in NOT_SIMULATED:
+                _run(name, asked.results / f"{name}.simulated.json", ["--simulate"])
+    found = {
+        name: tuple(_read(asked.results / f"{name}{kind}.json") for kind in ("", ".simulated"))
+        for name in names()
+    }
+    write_aside(PAGE, with_table(PAGE.read_text("utf-8"), table(found)))
+    return 0 if all(real is not None for real, *_ in found.values()) else 1
+
+
+def _spark(name: str) -> Iterator[str]:
+    if name in OVER_SPARK:
+        yield from ("--spark", str(OVER_SPARK[name]))
+
+
+def _run(name: str, result: Path, options: Sequence[str]) -> None:
+    if result.exists():
+        return
+    print(f"--- {name} {' '.join(options)}", flush=True)
+    rehearse = [sys.executable, "-m", "rollcall", "rehearse", name, *options]
+    subprocess.run([*rehearse, "--json", str(result)], check=False)
+
+
+def _read(path: Path) -> dict[str, Any] | None:
+    if not path.exists():
+        return None
+    document: dict[str, Any] = json.loads(path.read_text("utf-8"))
+    return document
+
+
+def table(
+    found: Mapping[str, Sequence[Mapping[str, Any] | None]],
+) -> str:
+    """Return the rows; for each scenario are given a real and a simulated run's document."""
+    rows = [HEAD, ("---", "---", "---", "--:", "--:", "---")]
+    for name, documents in found.items():
+        kept = [runs_of(document) for document in documents]
+        variants = list(dict.fromkeys(variant for runs in kept for variant in runs))
+        if not variants:
+            rows.append((f"`{name}`", "", "", "not run", "", ""))
+        for variant in variants:
+            pair = [runs.get(variant) for runs in kept]
+            clean = _both(["yes" if each and each["clean"] else "no" for each in pair], pair)
+            for group, several in _applications(pair).items():
+                beside = [_figures(each) for each in several]
+                rows.append(
+                    (
+                        f"`{name}`",
+                        "" if len(variants) == 1 else variant,
+                        group,
+                        _both([each[0] for each in beside], several),
+                        _both([each[1] for each in beside], several),
+                        clean,
+                    )
+                )
+    return "\n".join(f"| {' | '.join(row)} |" for row in rows)
+
+
+def runs_of(document: Mapping[str, Any] | None) -> dict[str, Mapping[str, Any]]:
+    """Return the runs of a verdict's document on a cluster of ours, by variant."""
+    if document is None:
+        return {}
+    runs = document.get("runs", [document])
+    return {each["variant"]: each for each in runs if each["run"] in ("real", "simulated")}
+
+
+def _applications(
+    pair: Sequence[Mapping[str, Any] | None],
+) -> dict[str, list[list[Mapping[str, Any]]]]:
+    """Return what the groups of each application paid in each run; copies are together."""
+    found: dict[str, list[list[Mapping[str, Any]]]] = {}
+    for number, run in enumerate(pair):
+        for name, group in (run or {"groups": {}})["groups"].items():
+            stem = name.rstrip("0123456789")
+            application = stem.removesuffix("-") if stem.endswith("-") else name
+            found.setdefault(application, [[], []])[number].append(group)
+    return found
+
+
+def _figures(groups: Sequence[Mapping[str, Any]]) -> tuple[str, str]:
+    rebalances = sum(each["rebalances"] for each in groups)
+    unavailable_ms = sum(each["unavailable_member_ms"] for each in groups)
+    return str(rebalances), f"{unavailable_ms / 1000:.1f}"
+
+
+def _both(words: Sequence[str], there: Sequence[Any]) -> str:
+    """Write the real and the simulated word; one if both say the same."""
+    shown = [word if each else "-" for word, each in zip(words, there, strict=True)]
+    return shown[0] if shown[0] == shown[1] else " / ".join(shown)
+
+
+def with_table(page: str, rows: str) -> str:
+    """Return the page with these rows between the marks."""
+    before, rest = page.split(BEGIN, 1)
+    _, after = rest.split(END, 1)
+    return f"{before}{BEGIN}\n{rows}\n{END}{after}"
+
+
+if __name__ == "__main__":
+    sys.exit(main())
