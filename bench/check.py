@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from bench.interruption import Interrupted, interruptible
-from bench.pages.files import write_aside
+from bench.pages.files import report_path, write_aside, write_reports
 from bench.report.progress import note
 from bench.servers.java import need_spark
 from bench.servers.server import StartError
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from bench.histories.verdict import CostLimit, HistoryVerdict
+    from bench.pages.document import ReportDocument
 
 OK, FAILURE, BAD_INPUT = 0, 1, 2
 
@@ -44,6 +45,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
             verdicts = _verdicts(asked)
         if asked.json:
             _write(asked.json, verdicts)
+        if verdicts:
+            write_reports(asked.report, lambda: _report(verdicts))
     except Interrupted as stop:
         print(f"rollcall: The check was {stop}.", file=sys.stderr)
         return stop.exit_code
@@ -79,6 +82,12 @@ def _verdicts(asked: argparse.Namespace) -> list[HistoryVerdict]:
         why = str(error).strip().splitlines()[0][:300]
         print(f"rollcall: Spark cannot check {asked.directory}: {why}", file=sys.stderr)
     return []
+
+
+def _report(verdicts: Sequence[HistoryVerdict]) -> ReportDocument:
+    from bench.pages.checked import check_report
+
+    return check_report(verdicts)
 
 
 def _runs(directory: Path) -> list[Path]:
@@ -136,6 +145,10 @@ def _parser() -> argparse.ArgumentParser:
         help="also fail if a cost exceeds a number: 'survivor-revocations>0'; may be repeated",
     )  # fmt: skip
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the verdicts to FILE")
+    parser.add_argument(
+        "--report", type=report_path, action="append", default=[], metavar="FILE",
+        help="write a page about the runs to FILE.html, or what it is made from to FILE.json",
+    )  # fmt: skip
     parser.add_argument(
         "--memory", type=memory, default=MEMORY, help="Spark's heap (default: %(default)s)"
     )

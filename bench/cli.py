@@ -1,9 +1,10 @@
-"""``rollcall bench NAME [--kafka] [--json FILE]``: one benchmark, a table, and JSON for tools."""
+"""``rollcall bench NAME [--kafka]``: one benchmark: a table, a page, and JSON for tools."""
 
 from __future__ import annotations
 
 import argparse
 import sys
+import time
 from contextlib import ExitStack
 from dataclasses import dataclass, field, fields, replace
 from functools import partial
@@ -26,6 +27,8 @@ from bench.client.pipelines import AnswerError
 from bench.interruption import Interrupted, interruptible
 from bench.load.joining import JoinError
 from bench.load.modern_members import MemberError
+from bench.pages.files import report_path, write_reports
+from bench.pages.measured import bench_report
 from bench.report.progress import note
 from bench.report.rounds import BenchRow, BenchSettings
 from bench.report.tables import as_json, table
@@ -219,9 +222,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return BAD_INPUT
     began_ms, is_done = wall_ms(), None
     try:
+        began_s = time.monotonic()
         with interruptible():
             rows = _run(BENCHES[asked.name], asked)
         is_done = True
+        took_ms = int((time.monotonic() - began_s) * 1000)
+        about = BENCHES[asked.name].about
+        write_reports(asked.report, lambda: bench_report(asked.name, about, rows, took_ms))
     except (StartError, JoinError, MemberError, AnswerError, KafkaError, OSError) as error:
         print(f"The benchmark failed: {error}", file=sys.stderr)
         return FAILURE
@@ -295,6 +302,10 @@ def _parser() -> argparse.ArgumentParser:
     )  # fmt: skip
     parser.add_argument("--kafka", action="store_true", help="also measure a real Apache Kafka")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write every round to FILE")
+    parser.add_argument(
+        "--report", type=report_path, action="append", default=[], metavar="FILE",
+        help="write a page with the medians to FILE.html, or what it is made from to FILE.json",
+    )  # fmt: skip
     parser.add_argument(
         "--rounds",
         type=_positive(int),

@@ -112,8 +112,6 @@ def _planned(asked: argparse.Namespace, log: RehearsalLog) -> tuple[Drill, Calla
     if asked.name in HOST_DRILLS:
         if asked.running or asked.data_dir:
             raise BadInputError(f"Drill {asked.name} makes its hosts: omit --running, --data-dir.")
-        if asked.report:
-            raise BadInputError(f"Drill {asked.name} writes no report yet: omit --report.")
         options = HostOptions(
             hosts=asked.hosts,
             members=asked.members,
@@ -122,7 +120,7 @@ def _planned(asked: argparse.Namespace, log: RehearsalLog) -> tuple[Drill, Calla
             older=asked.older,
         )
         row = host_drills.checked(asked.name, options)
-        return row.drill(asked.members), partial(host_drills.run, row, options)
+        return row.drill(asked.members), partial(host_drills.run, row, options, log)
     try:
         drill = named(asked.name).of_size(asked.members).of_types(asked.types)
     except DrillError as error:

@@ -21,7 +21,7 @@ from bench.hosts.hosts import NamespaceHosts
 from bench.hosts.namespaces import what_is_missing
 from bench.hosts.ray_hosts import RayOnHosts
 from bench.hosts.spark_hosts import SparkOnHosts
-from bench.load.rehearsal import Rehearsal
+from bench.load.rehearsal import Rehearsal, RehearsalLog
 from bench.servers.java import java_command
 from bench.servers.server import StartError
 
@@ -101,8 +101,8 @@ def _check_spark(spark_hosts: int, members: int | None) -> None:
         raise BadInputError(f"--spark-hosts needs Java. {error}") from error
 
 
-def run(drill: HostDrill, options: HostOptions) -> Verdict:
-    """Run a drill on hosts."""
+def run(drill: HostDrill, options: HostOptions, log: RehearsalLog | None = None) -> Verdict:
+    """Run a drill on hosts; ``log`` gets what its report needs."""
     with ExitStack() as stack:
         directory = options.directory
         if directory is None:
@@ -129,7 +129,9 @@ def run(drill: HostDrill, options: HostOptions) -> Verdict:
         cluster = _started(drill, judged.workload, hosts)
         stack.enter_context(client.namespaces.entered_network())
         clients = ClusterClient(addresses_in(cluster.bootstrap))
-        rehearsal, play = _members(judged, clients, SparkOnHosts(client, further))
+        rehearsal, play = _members(
+            judged, clients, SparkOnHosts(client, further), log or RehearsalLog()
+        )
         stage = HostStage(network, cluster, hosts, spares, rehearsal)
         if versions:
             stage.have_versions(versions)
@@ -145,14 +147,14 @@ def _judged(drill: HostDrill, options: HostOptions) -> Drill:
 
 
 def _members(
-    drill: Drill, clients: ClusterClient, spark: SparkOnHosts
+    drill: Drill, clients: ClusterClient, spark: SparkOnHosts, log: RehearsalLog
 ) -> tuple[Rehearsal, Callable[[Callable[[], None]], Verdict]]:
     """Return the members of a drill, and what lets them live through it."""
     if not spark.workers:
-        here = Rehearsal(drill, clients)
+        here = Rehearsal(drill, clients, log)
         return here, lambda carry_out: here.play(lambda _crowd: carry_out())
     spark.start()
-    there = SparkRehearsal(drill, clients, spark)
+    there = SparkRehearsal(drill, clients, spark, log)
     return there, there.ride
 
 

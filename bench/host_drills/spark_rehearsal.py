@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from bench.client.cluster_client import ClusterClient
     from bench.hosts.host import Running
     from bench.hosts.spark_hosts import SparkOnHosts
+    from bench.load.rehearsal import RehearsalLog
     from failover.drills.drill import Drill, Workload
     from failover.drills.verdict import Verdict
 
@@ -56,8 +57,14 @@ def _unheard_ms(workload: Workload) -> int:
 class SparkRehearsal(Rehearsal):
     """One run of a drill whose members are driven by Spark; the drill only watches them."""
 
-    def __init__(self, drill: Drill, cluster: ClusterClient, spark: SparkOnHosts) -> None:
-        super().__init__(drill, cluster)
+    def __init__(
+        self,
+        drill: Drill,
+        cluster: ClusterClient,
+        spark: SparkOnHosts,
+        log: RehearsalLog | None = None,
+    ) -> None:
+        super().__init__(drill, cluster, log)
         self._spark = spark
 
     def ride(self, carry_out: Callable[[], None]) -> Verdict:

@@ -291,10 +291,3 @@ def test_a_report_that_cannot_be_written_is_refused_before_the_drill(capsys):
     assert (
         "argument --report: 'verdict.pdf' must end with .html or .json" in capsys.readouterr().err
     )
-
-
-def test_a_drill_on_hosts_says_that_it_writes_no_report(capsys, tmp_path):
-    name = next(iter(HOST_DRILLS))
-    assert main([name, "--hosts", "3", "--report", str(tmp_path / "r.html")]) == 2
-    said = capsys.readouterr().err
-    assert said.endswith(f"Drill {name} writes no report yet: omit --report.\n")
