@@ -441,11 +441,21 @@ _GROUP_STREAMS_WARMUP = (
          ceiling="group.streams.max.warmup.replicas"),
 )  # fmt: skip
 
+_GROUP_FLEET = (
+    _text("group.expected.instance.ids", (),
+          "The group instance ids of the members that the first assignment of the group waits for,"
+          " in place of an initial rebalance delay (KIP-345's pre-registration)."),
+    _int("group.expected.instance.wait.ms", 60_000, 0,
+         "How long the first assignment waits for them at most; in a classic group, at most for the"
+         " first member's rebalance timeout and for 4 minutes.", high=3_600_000),
+)  # fmt: skip
+
 GROUP_CONFIGS: Final = table(
     _group_modern("consumer"),
     _group_modern("streams"),
     _group_modern("share"),
     _GROUP,
+    _GROUP_FLEET,
     _GROUP_STREAMS,
     without_effect(*_GROUP_SHARE),
     _GROUP_STREAMS_WARMUP,

@@ -88,6 +88,18 @@ class TakenOver(NamedTuple):
     member: NamedMember
 
 
+class ExpectedWait(NamedTuple):
+    """A first assignment waited for expected instances (``fleet.expected``).
+
+    ``last`` joined last, "" if none had to be waited for; of those that did not come, some are
+    ``missing`` and ``more`` are not named.
+    """
+
+    last: str
+    missing: tuple[str, ...] = ()
+    more: int = 0
+
+
 class RebalanceTrigger(StrEnum):
     """Why a rebalance began."""
 
@@ -134,7 +146,7 @@ class RebalanceEnded:
     ``members_after`` are the members of these generations. ``is_initial``: the group was Empty and
     waited for more members. ``last_joined`` is the event of the member that joined last, if others
     joined after the first. ``elected_ms``: since when this coordinator leads the group (None: not
-    known).
+    known). ``expected``: for whom the first rebalance waited.
     """
 
     group_id: str
@@ -159,6 +171,7 @@ class RebalanceEnded:
     last_joined: MemberEvent | None = None
     elected_ms: int | None = None
     client_software: str = ""
+    expected: ExpectedWait | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -212,7 +225,8 @@ class TargetAssigned:
     ``fix_ups`` counts the members that left or were replaced while the assignor ran. ``awaited``
     has some of the members that had not taken over the previous target, ``awaited_count`` is the
     number of all; ``taken_over`` has the last ones that had. ``elected_ms``: since when this
-    coordinator leads the group. ``run``: the number of the run.
+    coordinator leads the group. ``run``: the number of the run. ``expected``: for whom the first
+    target waited.
     """
 
     group_id: str
@@ -239,6 +253,7 @@ class TargetAssigned:
     taken_over: Sequence[TakenOver] = ()
     elected_ms: int | None = None
     run: int = 0
+    expected: ExpectedWait | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from protocol.config import BROKERS, Scope, clamped, find, parse
+from protocol.config import BROKERS, GROUP_CONFIGS, Scope, clamped, find, parse
 
 if TYPE_CHECKING:
+    from protocol.config_rows import Value
     from protocol.groups.context import Context
 
 
@@ -50,6 +51,25 @@ def text(ctx: Context, group_id: str, name: str) -> str | None:
 def is_set(ctx: Context, group_id: str, name: str) -> bool:
     """Return a boolean config that only groups have; False unless it is set."""
     return _is_true(ctx.group_configs.get(group_id, {}).get(name, "false"))
+
+
+def own_integer(ctx: Context, group_id: str, name: str) -> int:
+    """Return a number that only groups have; its default unless it is set."""
+    value = _own(ctx, group_id, name)
+    assert isinstance(value, int)
+    return value
+
+
+def own_strings(ctx: Context, group_id: str, name: str) -> tuple[str, ...]:
+    """Return a list of strings that only groups have; its default unless it is set."""
+    value = _own(ctx, group_id, name)
+    assert isinstance(value, tuple)
+    return value
+
+
+def _own(ctx: Context, group_id: str, name: str) -> Value:
+    row, own = GROUP_CONFIGS[name], ctx.group_configs.get(group_id)
+    return row.default if own is None or name not in own else parse(row, own[name])
 
 
 def _is_true(text: str) -> bool:

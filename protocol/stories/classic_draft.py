@@ -88,7 +88,9 @@ def _waits(fact: RebalanceEnded, events: Sequence[MemberEvent], names: Names) ->
     join = fact.phases[0]
     waits = []
     if join.ended_ms > join.started_ms:
-        if fact.is_initial:
+        if fact.expected is not None:
+            waits.append(parts.expected(fact.expected, join.ended_ms - join.started_ms))
+        elif fact.is_initial:
             waits.append(Waited(what=Wait.INITIAL, wait_ms=join.ended_ms - join.started_ms))
         elif (wait := _joined_last(fact, events, names)) is not None:
             waits.append(wait)

@@ -6,17 +6,41 @@ from typing import TYPE_CHECKING, Final
 
 from protocol.groups.facts import GONE, MemberEventKind
 from protocol.stories import members
-from protocol.stories.story import EVENTS_MAX, MOVES_MAX, NAMED_MAX, Happened, Move, Unserved, cut
+from protocol.stories.story import (
+    EVENTS_MAX,
+    MOVES_MAX,
+    NAMED_MAX,
+    Happened,
+    Move,
+    Unserved,
+    Wait,
+    Waited,
+    Who,
+    cut,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from protocol.groups.facts import MemberEvent
+    from protocol.groups.facts import ExpectedWait, MemberEvent
     from protocol.stories.members import Names
     from protocol.stories.movement import Movement, Unit
-    from protocol.stories.story import Who
 
 TASKS: Final = "tasks"
+
+
+def expected(wait: ExpectedWait, wait_ms: int) -> Waited:
+    """Return the wait for instances that a group expected: those that did not come, or the last."""
+    names = wait.missing or ((wait.last,) if wait.last else ())
+    if not names:
+        return Waited(what=Wait.INITIAL, wait_ms=wait_ms)
+    return Waited(
+        what=Wait.EXPECTED,
+        wait_ms=wait_ms,
+        who=tuple(Who(name=cut(each), instance_id=cut(each)) for each in names[:NAMED_MAX]),
+        more=wait.more,
+        ended="did not come" if wait.missing else "",
+    )
 
 
 def happened(events: Sequence[MemberEvent], names: Names) -> tuple[tuple[Happened, ...], int]:

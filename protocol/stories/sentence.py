@@ -46,6 +46,7 @@ WAITS: Final[Mapping[Wait, str]] = MappingProxyType(
     {
         Wait.JOIN: "waited {time} for {who}",
         Wait.INITIAL: "waited {time} for more members",
+        Wait.EXPECTED: "waited {time} for expected {who}",
         Wait.ASSIGNMENT: "waited {time} for the assignment of {who}",
         Wait.INTERVAL: "waited {time} until the assignment interval was over",
         Wait.RECONCILE: "waited {time} for {who}",

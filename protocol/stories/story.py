@@ -44,6 +44,7 @@ class Wait(StrEnum):
 
     JOIN = "join"  # members were to join again
     INITIAL = "initial"  # group.initial.rebalance.delay.ms, for more members
+    EXPECTED = "expected"  # group.expected.instance.ids, which were to join
     ASSIGNMENT = "assignment"  # the leader of a classic group was to send the assignment
     INTERVAL = "interval"  # the assignment interval, or an initial delay
     RECONCILE = "reconcile"  # members were to give up and take over partitions

@@ -93,7 +93,9 @@ class TargetDraft:
             who = names.unique(members.of_event(fact.cause))
         told, more_events = parts.happened(events, names)
         waits: tuple[Waited, ...] = ()
-        if fact.started_ms > fact.changed_ms and fact.cause is not None:
+        if fact.started_ms > fact.changed_ms and fact.expected is not None:
+            waits = (parts.expected(fact.expected, fact.started_ms - fact.changed_ms),)
+        elif fact.started_ms > fact.changed_ms and fact.cause is not None:
             waits = (Waited(what=Wait.INTERVAL, wait_ms=fact.started_ms - fact.changed_ms),)
         return RebalanceStory(
             group_id=fact.group_id,

@@ -62,6 +62,8 @@ OURS = {
     *OFFLOAD,
     *NEWER,
     "consumer.static.takeover.enable",
+    "group.expected.instance.ids",
+    "group.expected.instance.wait.ms",
     "replica.replace.after.ms",
     "consumer.assignor.rack.aware.enable",
     "group.consumer.assignor.rack.aware.enable",

@@ -32,7 +32,12 @@ OURS = {
         "group.streams.unsettled.heartbeat.interval.ms",
         "share.version",  # Kafka's is a feature, which kafka-features.sh changes
     },
-    Scope.GROUP: {"consumer.assignor.rack.aware.enable", "consumer.static.takeover.enable"},
+    Scope.GROUP: {
+        "consumer.assignor.rack.aware.enable",
+        "consumer.static.takeover.enable",
+        "group.expected.instance.ids",
+        "group.expected.instance.wait.ms",
+    },
 }
 """What Kafka does not have."""
 PREFIXES = ("consumer.", "errors.", "group.", "offset", "share.", "streams.")

@@ -44,6 +44,7 @@ CLASSIC: Final = GroupType(
     replays=MappingProxyType({GroupMetadataKey: classic_lifecycle.replay_group_metadata}),
     timeouts=merged(classic_leave.TIMEOUTS, rebalance.TIMEOUTS),
     resigned=classic_lifecycle.resigned,
+    group_configs_changed=rebalance.configs_changed,
     shift_deadlines=classic_lifecycle.shift_deadlines,
     forget=classic_lifecycle.forget_failed,
     events_of=classic_lifecycle.events_of,

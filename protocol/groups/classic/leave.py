@@ -112,6 +112,8 @@ def _expire(ctx: Context, group: ClassicGroupRuntime, member: ClassicGroupMember
 
 def _maybe_complete(ctx: Context, group: ClassicGroupRuntime, now: int) -> None:
     """End the join phase if only this member was missing, even during the initial delay."""
+    if rebalance.awaits_expected(ctx, group):
+        return
     if group.state is ClassicGroupState.PREPARING_REBALANCE and group.has_all_joined:
         rebalance.complete_join(ctx, group, now)
 

@@ -19,12 +19,14 @@ from protocol.groups.classic import answers, membership
 from protocol.groups.classic.rebalance_fact import report_rebalance
 from protocol.groups.classic.states import ClassicGroupState, Rebalance
 from protocol.groups.facts import MemberEventKind, RebalanceOutcome, RebalanceTrigger
+from protocol.groups.fleet import expected
+from protocol.groups.fleet.first_assignment import FirstAssignment
 from protocol.groups.timers import TimerKind
 from protocol.records import GroupMetadataKey, GroupMetadataValue, Record
 from protocol.wire.errors import ErrorCode
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
 
     from protocol.groups.classic.group import ClassicGroupRuntime
     from protocol.groups.context import Context
@@ -35,6 +37,10 @@ if TYPE_CHECKING:
 ONE_COMES_BACK_MS: Final = 1_000
 """The minimum wait for static members that are all away before they are counted again: their
 rebalance timeout may be 0."""
+
+
+EXPECTED_MAX_MS: Final = 240_000
+"""The longest wait for expected instances: less than a new member's request may be parked."""
 
 
 JOINS: Final = (MemberEventKind.JOINED, MemberEventKind.REJOINED, MemberEventKind.REPLACED)
@@ -56,6 +62,7 @@ def prepare(
     if group.state is ClassicGroupState.PREPARING_REBALANCE:
         if event is not None and event.kind in JOINS and group.rebalance is not None:
             group.rebalance.last_joined = event
+            _note_joined(ctx, group, group.rebalance, event)
         maybe_complete_join(ctx, group, now)
         return
     state = group.state
@@ -76,7 +83,9 @@ def prepare(
         before=group.hard.metadata,
         is_initial=is_initial,
     )
-    if is_initial:
+    if is_initial and expected.ids(ctx, group.group_id):
+        _await_expected(ctx, group, group.rebalance, now)
+    elif is_initial:
         _delay_initial(ctx, group, group.rebalance, now)
     elif group.has_all_joined:
         complete_join(ctx, group, now)
@@ -85,15 +94,27 @@ def prepare(
 
 
 def maybe_complete_join(ctx: Context, group: ClassicGroupRuntime, now: int) -> None:
-    """End the join phase when all have joined; the initial delay still runs to its end."""
+    """End the join phase when all have joined; the initial delay still runs to its end.
+
+    A wait for expected instances ends when they are there.
+    """
     rebalance = group.rebalance
     if (
         rebalance is not None
         and rebalance.phase is ClassicGroupState.PREPARING_REBALANCE
-        and not rebalance.is_initial
+        and (not rebalance.is_initial or rebalance.first is not None)
+        and not awaits_expected(ctx, group)
         and group.has_all_joined
     ):
         complete_join(ctx, group, now)
+
+
+def awaits_expected(ctx: Context, group: ClassicGroupRuntime) -> bool:
+    """Return whether an initial rebalance still waits for expected instances."""
+    rebalance = group.rebalance
+    if rebalance is None or rebalance.first is None or not group.members:
+        return False
+    return bool(expected.missing(ctx, group.group_id, group.static_members))
 
 
 def complete_join(ctx: Context, group: ClassicGroupRuntime, now: int) -> None:
@@ -206,6 +227,36 @@ def _delay_initial(
     rebalance.delay_ms = delay_ms
     rebalance.remaining_ms = max(group.rebalance_timeout_ms - delay_ms, 0)
     ctx.timers.set(TimerKind.JOIN, group.group_id, "", now + delay_ms)
+
+
+def _await_expected(
+    ctx: Context, group: ClassicGroupRuntime, rebalance: Rebalance, now: int
+) -> None:
+    """Wait for the instances that the group expects: at most for its limit, and for Kafka's."""
+    rebalance.first = FirstAssignment(now)
+    wait_ms = min(expected.wait_ms(ctx, group.group_id), group.rebalance_timeout_ms)
+    wait_ms = min(wait_ms, EXPECTED_MAX_MS)
+    ctx.timers.set(TimerKind.JOIN, group.group_id, "", now + wait_ms)
+    if rebalance.event is not None:
+        _note_joined(ctx, group, rebalance, rebalance.event)
+    maybe_complete_join(ctx, group, now)
+
+
+def _note_joined(
+    ctx: Context, group: ClassicGroupRuntime, rebalance: Rebalance, event: MemberEvent
+) -> None:
+    if rebalance.first is not None:
+        expected.note(ctx, group.group_id, rebalance.first, event.group_instance_id)
+
+
+def configs_changed(ctx: Context, group_ids: Sequence[str]) -> None:
+    """Apply new configs to groups that wait: they may expect nobody any more."""
+    for group_id in group_ids:
+        group = ctx.classic_runtime.get(group_id)
+        if group is None or group.rebalance is None or group.rebalance.first is None:
+            continue
+        if group.state is ClassicGroupState.PREPARING_REBALANCE and not awaits_expected(ctx, group):
+            ctx.timers.set(TimerKind.JOIN, group_id, "", 0)
 
 
 def _extend_initial(

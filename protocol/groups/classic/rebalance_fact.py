@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from protocol.groups import facts
 from protocol.groups.classic.states import ClassicGroupState
+from protocol.groups.fleet import expected
 
 if TYPE_CHECKING:
     from protocol.groups.classic.group import ClassicGroupRuntime
@@ -51,6 +52,7 @@ def report_rebalance(
             last_joined=rebalance.last_joined,
             elected_ms=ctx.elected_ms,
             client_software=event.client_software,
+            expected=expected.report(ctx, group.group_id, rebalance.first, group.static_members),
         )
     )
 

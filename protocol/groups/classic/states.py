@@ -25,6 +25,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from protocol.groups.facts import MemberEvent, RebalanceTrigger
+    from protocol.groups.fleet.first_assignment import FirstAssignment
     from protocol.records import GroupMetadataValue
 
 
@@ -70,7 +71,8 @@ class Rebalance:
     join. Each delay in which a new member joined (``has_new_member``) is followed by another, as
     long as ``remaining_ms`` of the first member's rebalance timeout lasts. ``before`` is the hard
     state from before the rebalance; nothing is persisted until it ends. ``last_joined`` is the
-    event of the member that joined last, after the first one.
+    event of the member that joined last, after the first one. ``first``: the initial rebalance
+    waits for expected instances, in place of the delay.
     """
 
     trigger: RebalanceTrigger
@@ -85,3 +87,4 @@ class Rebalance:
     remaining_ms: int = 0
     joined_ms: int | None = None
     last_joined: MemberEvent | None = None
+    first: FirstAssignment | None = None

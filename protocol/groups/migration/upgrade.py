@@ -227,6 +227,7 @@ def convert(ctx: Context, group_id: str, planned: HardGroup | None, now: int) ->
         modern.arm(ctx, runtime, session, now + session.session_timeout_ms)
     runtime.event_log = group.event_log
     runtime.is_stale = False
+    runtime.first = None  # its members have partitions already
     runtime.must_bump = group.rebalance is not None or _is_open(ctx, consumer_group_of(runtime))
     ctx.fact(
         GroupConverted(

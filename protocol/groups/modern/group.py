@@ -24,6 +24,7 @@ from protocol.groups.facts import (
     TopicsChanged,
 )
 from protocol.groups.group_type import Built
+from protocol.groups.modern import first_target
 from protocol.groups.modern.hard_state import ModernGroup, ModernGroupState
 from protocol.groups.modern.kind import GROUP_TIMERS
 from protocol.groups.modern.reconcile import MemberState
@@ -77,6 +78,8 @@ def _build(ctx: Context, group: ModernGroup[Any], now: int) -> ModernGroupRuntim
     group.topic_changes = [(name, True) for name in group.topics]
     runtime.unarmed = list(group.members)[::-1]
     runtime.feed.must_answer_whole = group.pending_target is not None
+    if group.members and not group.targets and group.pending_target is None:
+        first_target.begin(ctx, runtime, now)
     ctx.timers.set(TimerKind.REFRESH, group.group_id, "", now)
     return runtime
 

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
     from protocol.groups.effects import AssignmentComputed, HeartbeatLease
     from protocol.groups.facts import MemberEvent, TakenOver, TopicsCause
+    from protocol.groups.fleet.first_assignment import FirstAssignment
     from protocol.groups.modern.hard_state import ModernGroup, ModernGroupMember
     from protocol.groups.topics import Topics
 
@@ -147,11 +148,11 @@ class ModernGroupRuntime:
     they are not; ``has_new_topics``: they may match topics that they were not matched against.
     ``must_bump``: the classic group that it was still owes a member a partition, so a new target is
     due whatever has changed since. ``hold_ms``: no run begins before, so that more members can join
-    first. ``own``: what only the group's type keeps. ``assigned_ms``: when members began to move to
-    the newest target, None when all have it. ``unsettled_period``: how long members have been told
-    to come again soon. ``freed``: what members had that are gone since the last target.
-    ``taken_over``: the last members that took over the newest target. ``client_software``: of the
-    members whose connections told it.
+    first. ``first``: the first target waits for expected instances. ``own``: what only the group's
+    type keeps. ``assigned_ms``: when members began to move to the newest target, None when all have
+    it. ``unsettled_period``: how long members have been told to come again soon. ``freed``: what
+    members had that are gone since the last target. ``taken_over``: the last members that took over
+    the newest target. ``client_software``: of the members whose connections told it.
     """
 
     group: ModernGroup[Any]
@@ -174,6 +175,7 @@ class ModernGroupRuntime:
     has_new_topics: bool = True
     must_bump: bool = False
     hold_ms: int = 0
+    first: FirstAssignment | None = None
     own: Any = field(init=False)
     unsettled_period: UnsettledPeriod = field(default_factory=UnsettledPeriod)
     event_log: MemberEventLog = field(default_factory=MemberEventLog)

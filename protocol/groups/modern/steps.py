@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from protocol.groups import settings as group_settings
 from protocol.groups.facts import MemberEventKind
+from protocol.groups.modern import first_target, regexes, target, unsettled
 from protocol.groups.modern import group as modern
 from protocol.groups.modern import members as modern_members
-from protocol.groups.modern import regexes, target, unsettled
 from protocol.groups.modern.hard_state import JOIN_EPOCH
 from protocol.groups.modern.reconcile import MemberState, ReconcileInput, reconcile
 from protocol.groups.timers import TimerKind
@@ -99,6 +99,8 @@ def process_heartbeat(
         heartbeat_input.metadata,
     )
     runtime = modern.find(ctx, group_id, now)
+    if runtime is not None and not runtime.group.members:
+        first_target.begin(ctx, runtime, now)
     known = None if runtime is None else runtime.group.members.get(member_id)
     previous = previous_state(known)
     says_new = known is None or known.metadata != metadata
@@ -110,6 +112,8 @@ def process_heartbeat(
     if heartbeat_input.client_software:
         runtime.client_software[member_id] = heartbeat_input.client_software
     event = None
+    if known is None:
+        first_target.joined(ctx, runtime, member.instance_id)
     if says_new:
         runtime.feed.member_changed(member_id)
         became = MemberEventKind.JOINED if known is None else group_class.kind.change_event

@@ -23,8 +23,8 @@ from protocol.groups.facts import (
     MemberEventKind,
     TargetAssignmentFailed,
 )
+from protocol.groups.modern import first_target, target_fact
 from protocol.groups.modern import group as modern
-from protocol.groups.modern import target_fact
 from protocol.groups.modern.runtime import AssignorRun, Change, FreedTargets, TargetWrite
 from protocol.groups.modern.target_fact import TargetStep
 from protocol.groups.timers import TimerKind
@@ -97,7 +97,7 @@ def update(ctx: Context, runtime: ModernGroupRuntime, now: int, *, is_due: bool 
     if not group.members or runtime.failed_epoch >= group.epoch:
         return
     due_ms = now if is_due else max(_due_ms(ctx, group, now), runtime.retry_ms)
-    due_ms = max(due_ms, runtime.hold_ms)
+    due_ms = first_target.due_ms(ctx, runtime, max(due_ms, runtime.hold_ms))
     if due_ms > now:
         ctx.timers.set(TimerKind.ASSIGNMENT, runtime.group_id, "", due_ms)
     else:
@@ -348,6 +348,7 @@ def _finish(ctx: Context, runtime: ModernGroupRuntime, target_write: TargetWrite
     target_fact.report_target(ctx, runtime, target_write, TargetStep(epoch_before, awaited, now))
     runtime.freed = FreedTargets()
     runtime.taken_over.clear()
+    runtime.first = None
     runtime.assigned_ms = now
     update(ctx, runtime, now)
 

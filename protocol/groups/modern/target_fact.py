@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from protocol.groups.facts import NamedMember, TargetAssigned, TargetChange
+from protocol.groups.fleet import expected
 from protocol.groups.modern.reconcile import MemberState
 
 if TYPE_CHECKING:
@@ -74,6 +75,7 @@ def report_target(
             taken_over=tuple(runtime.taken_over),
             elected_ms=ctx.elected_ms,
             run=run.number,
+            expected=expected.report(ctx, runtime.group_id, runtime.first, group.static_members),
         )
     )
 

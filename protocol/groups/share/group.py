@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from protocol.records import ShareGroupMemberMetadataValue
 
 KIND: Final = ModernKind(
+    has_static_members=False,
     configs=ModernConfigs(
         session_timeout="share.session.timeout.ms",
         heartbeat_interval="share.heartbeat.interval.ms",

@@ -12,6 +12,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 
 from protocol.groups import settings as group_settings
+from protocol.groups.fleet import expected
 from protocol.groups.modern import group as modern
 from protocol.groups.modern import steps as modern_steps
 from protocol.groups.modern.hard_state import JOIN_EPOCH
@@ -222,6 +223,8 @@ def _is_behind(
 def _begin_life(ctx: Context, runtime: ModernGroupRuntime, now: int) -> None:
     """Let more members join a group without members before its first assignment."""
     runtime.own.shutdown_member_id = None
+    if expected.ids(ctx, runtime.group_id):
+        return  # the first assignment waits for these
     delay_ms = group_settings.integer(ctx, runtime.group_id, INITIAL_DELAY)
     if delay_ms and runtime.hold_ms <= now:
         runtime.hold_ms = now + delay_ms

@@ -340,7 +340,9 @@ class Conversation(Generic[C]):
         self.tasks.clear()
         self.creations.clear()
         self.calls.clear()
+        configs = self.shard.group_configs
         self.shard = self.new_shard()
+        self.shard.group_configs = configs
         for key, value in rows:
             self.shard.replay(self.read_record(key, value))
         self.handle(Elected())

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from protocol.groups.facts import MemberEvent
 from protocol.wire.errors import ErrorCode
+from tests.protocol.groups.conversation import GROUP
 from tests.transcript_player import milliseconds
 
 if TYPE_CHECKING:
@@ -48,9 +49,7 @@ class Stage:
     """Whether it is told who waits for an answer."""
 
     def __init__(self) -> None:
-        self.talk = self.new_talk({})
-        self.labels: dict[str, str] = {}
-        self.answered = self.written = self.told = self.asked = 0
+        self._begin({})
 
     def run(self, line: str) -> list[str]:
         """Run one command; what comes of it, one line each."""
@@ -85,7 +84,12 @@ class Stage:
     # -- commands --------------------------------------------------------------------------------
 
     def configs(self, _: list[str], options: dict[str, str]) -> None:
-        self.talk = self.new_talk(options)
+        self._begin(options)
+
+    def _begin(self, overrides: dict[str, str]) -> None:
+        self.talk = self.new_talk(overrides)
+        self.labels: dict[str, str] = {}
+        self.answered = self.written = self.told = self.asked = 0
 
     def advance(self, names: list[str], _: dict[str, str]) -> None:
         self.talk.advance(milliseconds(names[0]))
@@ -93,10 +97,14 @@ class Stage:
     def failover(self, _: list[str], __: dict[str, str]) -> None:
         self.talk.failover()
 
+    def group_configs(self, _: list[str], options: dict[str, str]) -> None:
+        self.talk.shard.group_configs = {GROUP: options}
+
     commands: ClassVar[Mapping[str, Command]] = {
         "advance": advance,
         "configs": configs,
         "failover": failover,
+        "group_configs": group_configs,
     }
 
     def arguments(self, options: Mapping[str, str]) -> dict[str, Any]:

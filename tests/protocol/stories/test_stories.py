@@ -1,6 +1,9 @@
 """What a story tells beside its cause: waits, what moved, who served nothing, and how it ended."""
 
+import pytest
+
 from protocol.groups.facts import (
+    ExpectedWait,
     GroupConverted,
     GroupDeleted,
     MemberEventKind,
@@ -68,6 +71,27 @@ def test_a_group_that_fills_waits_for_more_members() -> None:
     phases = (RebalancePhase("join", NOW, NOW + 3_000),)
     (story,) = tell(rebalance(RebalanceTrigger.MEMBER_JOINED, phases=phases, is_initial=True))
     assert "waited 3.0 s for more members" in short_sentence(story)
+
+
+@pytest.mark.parametrize(
+    ("wait", "words"),
+    [
+        (ExpectedWait("web-3"), "waited 3.0 s for expected web-3;"),
+        (ExpectedWait("web-3", ("web-4",)), "for expected web-4, which did not come;"),
+        (ExpectedWait("", ("a", "b", "c"), 4), "for expected a, b and 5 others, which did not"),
+        (ExpectedWait(""), "waited 3.0 s for more members"),
+    ],
+)
+def test_a_first_assignment_waits_for_expected_instances(wait: ExpectedWait, words: str) -> None:
+    phases = (RebalancePhase("join", NOW, NOW + 3_000),)
+    (classic,) = tell(
+        rebalance(RebalanceTrigger.MEMBER_JOINED, phases=phases, is_initial=True, expected=wait)
+    )
+    first, _ = tell(
+        target(changed_ms=NOW - 3_000, started_ms=NOW, expected=wait), reconciled(last=None)
+    )
+    assert words in short_sentence(classic)
+    assert words in short_sentence(first)
 
 
 def test_outcomes_of_a_classic_rebalance() -> None:

@@ -34,9 +34,6 @@ class ConsumerStage(MixedStage):
 
     # -- commands --------------------------------------------------------------------------------
 
-    def group_configs(self, _: list[str], options: dict[str, str]) -> None:
-        self.talk.shard.group_configs = {GROUP: options}
-
     def topics(self, _: list[str], options: dict[str, str]) -> None:
         self.talk.set_topics(**{name: int(count) for name, count in options.items()})
 
@@ -82,7 +79,6 @@ class ConsumerStage(MixedStage):
         "beat": beat,
         "commit": commit,
         "fail": fail,
-        "group_configs": group_configs,
         "topics": topics,
     }
 
