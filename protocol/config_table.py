@@ -448,6 +448,9 @@ _GROUP_FLEET = (
     _int("group.expected.instance.wait.ms", 60_000, 0,
          "How long the first assignment waits for them at most; in a classic group, at most for the"
          " first member's rebalance timeout and for 4 minutes.", high=3_600_000),
+    _int("group.active.members", 0, 0,
+         "How many members get partitions or tasks; further ones are spares, of which one takes"
+         " over when an active member is gone. 0: all members are active."),
 )  # fmt: skip
 
 GROUP_CONFIGS: Final = table(

@@ -62,6 +62,7 @@ OURS = {
     *OFFLOAD,
     *NEWER,
     "consumer.static.takeover.enable",
+    "group.active.members",
     "group.expected.instance.ids",
     "group.expected.instance.wait.ms",
     "replica.replace.after.ms",

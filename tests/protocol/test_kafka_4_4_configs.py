@@ -35,6 +35,7 @@ OURS = {
     Scope.GROUP: {
         "consumer.assignor.rack.aware.enable",
         "consumer.static.takeover.enable",
+        "group.active.members",
         "group.expected.instance.ids",
         "group.expected.instance.wait.ms",
     },

@@ -54,7 +54,7 @@ def joined(
     leader: str | None = None,
     skip_assignment: bool = False,
 ) -> JoinGroupResponse:
-    """Answer JoinGroup with the generation; a member that is told it leads gets all members.
+    """Answer JoinGroup with the generation; a member that is told it leads gets the active members.
 
     ``leader`` overrides the leader that is named. Clients older than JoinGroup 9 do not know
     ``skip_assignment``; naming another member's id keeps them from computing an assignment.
@@ -82,6 +82,7 @@ def _roster(group: ClassicGroupRuntime) -> tuple[JoinGroupResponseMember, ...]:
             metadata=member.subscription(protocol),
         )
         for member in group.members.values()
+        if member.member_id not in group.spares
     )
 
 

@@ -124,6 +124,7 @@ class ClassicGroupRuntime:
     phases of a rebalance. ``pending`` holds the member ids sent with MEMBER_ID_REQUIRED;
     ``pending_sync`` the members that have not fetched their assignment yet. ``records`` is each
     member's part of the next GroupMetadata record, kept while the group is Stable.
+    ``spares`` are the members that the generation gives nothing.
     ``subscriptions`` are the distinct subscriptions that the generation was built from; ``topics``
     are the topics in them, decoded on demand by ``topics_of``.
     """
@@ -144,6 +145,7 @@ class ClassicGroupRuntime:
     awaiting_join: int = 0
     protocol_lists: ProtocolLists = field(default_factory=ProtocolLists)
     records: MemberRecords = field(default_factory=MemberRecords)
+    spares: set[str] = field(default_factory=set)
     subscriptions: tuple[bytes, ...] = ()
     topics: frozenset[str] | None = None
     topics_of: tuple[bytes, ...] | None = None
@@ -222,6 +224,8 @@ class ClassicGroupRuntime:
         self.static_members[member.group_instance_id] = new_member_id
         if self.leader_id == old_member_id:
             self.leader_id = new_member_id
+        if old_member_id in self.spares:
+            self.spares ^= {old_member_id, new_member_id}
         if old_member_id in self.pending_sync:
             del self.pending_sync[old_member_id]
             self.pending_sync[new_member_id] = None
@@ -263,17 +267,23 @@ class ClassicGroupRuntime:
         return max((member.rebalance_timeout_ms for member in self.members.values()), default=0)
 
     def elect_leader(self) -> bool:
-        """Keep the leader if it has joined, otherwise pick the first that has; False if none."""
+        """Keep the leader if it has joined, otherwise pick the first that has; False if none.
+
+        A spare does not lead.
+        """
         leader_id = self.leader_id
         if leader_id is None:
             return False
-        if self.members[leader_id].join_ticket is not None:
+        if self._can_lead(self.members[leader_id]):
             return True
         for member in self.members.values():
-            if member.join_ticket is not None:
+            if self._can_lead(member):
                 self.leader_id = member.member_id
                 return True
         return False
+
+    def _can_lead(self, member: ClassicGroupMember) -> bool:
+        return member.join_ticket is not None and member.member_id not in self.spares
 
 
 def protocol_list_of(protocols: tuple[JoinGroupRequestProtocol, ...]) -> ProtocolList:

@@ -15,7 +15,7 @@ from __future__ import annotations
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
-from protocol.groups.classic import answers, membership
+from protocol.groups.classic import answers, membership, spares
 from protocol.groups.classic.rebalance_fact import report_rebalance
 from protocol.groups.classic.states import ClassicGroupState, Rebalance
 from protocol.groups.facts import MemberEventKind, RebalanceOutcome, RebalanceTrigger
@@ -123,6 +123,7 @@ def complete_join(ctx: Context, group: ClassicGroupRuntime, now: int) -> None:
     assert rebalance is not None
     ctx.timers.cancel(TimerKind.JOIN, group.group_id, "")
     _drop_missing(ctx, group, now)
+    group.spares = spares.choose(ctx, group)
     if group.members and not group.elect_leader():
         # Only static members are left and none has joined. Their sessions decide: the phase lasts
         # until one returns or the last has expired.
@@ -148,7 +149,8 @@ def complete_sync(
     protocol = group.protocol_name
     records = group.records
     for member_id, member in group.members.items():
-        member.assignment = assignments.get(member_id, b"")
+        is_spare = member_id in group.spares
+        member.assignment = spares.NO_PARTITIONS if is_spare else assignments.get(member_id, b"")
         records[member_id] = member.metadata(protocol)
     group.state_timestamp_ms = ctx.wall.at(now)
     group.stamp += 1

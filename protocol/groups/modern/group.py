@@ -24,7 +24,7 @@ from protocol.groups.facts import (
     TopicsChanged,
 )
 from protocol.groups.group_type import Built
-from protocol.groups.modern import first_target
+from protocol.groups.modern import first_target, spares
 from protocol.groups.modern.hard_state import ModernGroup, ModernGroupState
 from protocol.groups.modern.kind import GROUP_TIMERS
 from protocol.groups.modern.reconcile import MemberState
@@ -274,7 +274,7 @@ def configs_changed(ctx: Context, runtime: ModernGroupRuntime) -> None:
         session.stamp += 1
     if runtime.is_rack_aware != is_rack_aware(ctx, runtime) or runtime.group.kind.prepare:
         runtime.is_stale = True
-    if runtime.is_stale or runtime.group.regex_members:
+    if runtime.is_stale or runtime.group.regex_members or spares.are_due(ctx, runtime):
         ctx.timers.set(TimerKind.REFRESH, runtime.group_id, "", 0)
 
 

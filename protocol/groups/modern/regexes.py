@@ -15,7 +15,7 @@ from protocol.assignors.regexes import matching_topics
 from protocol.groups.effects import RegexesResolved, ResolveRegexes
 from protocol.groups.facts import TopicsCause
 from protocol.groups.modern import group as modern
-from protocol.groups.modern import target
+from protocol.groups.modern import spares, target
 from protocol.groups.timers import TimerKind
 from protocol.records import Record
 from protocol.wire.errors import ErrorCode, KafkaError
@@ -137,6 +137,9 @@ def refresh_timeout(ctx: Context, key: TimerKey, now: int) -> None:
     group = runtime.group
     if runtime.is_stale and group.members and not group.kind.bumps_upon_heartbeat:
         modern.bump_if_topics_changed(ctx, runtime, now)
+    if spares.are_due(ctx, runtime):
+        modern.bump_for_topics(ctx, runtime, TopicsCause.CONFIGS_CHANGED, now)
+    spares.note_settled(ctx, runtime)
     target.update(ctx, runtime, now)
     resolve_if_due(ctx, runtime, now)
 

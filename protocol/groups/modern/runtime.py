@@ -14,7 +14,7 @@ from protocol.groups.modern.target_feed import TargetFeed
 from protocol.groups.modern.unsettled_period import UnsettledPeriod
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from kio.static.protocol import Entity
 
@@ -88,6 +88,7 @@ class TargetWrite:
 
     ``computed_ms``: when the run's answer came (Unix ms). ``left_out`` members have left since the
     run began. ``before`` are the old targets of those written, ``members`` their records' values.
+    The ``withdrawn`` members have no target any more; they are written last.
     """
 
     run: AssignorRun
@@ -97,6 +98,17 @@ class TargetWrite:
     left_out: int = 0
     before: dict[str, bytes] = field(default_factory=dict)
     members: dict[str, Any] = field(default_factory=dict)
+    withdrawn: Sequence[str] = ()
+
+    @property
+    def size(self) -> int:
+        """How many members are to be written."""
+        return len(self.result.members) + len(self.withdrawn)
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether all of them are written."""
+        return self.written >= self.size
 
 
 @dataclass(slots=True, eq=False)

@@ -23,7 +23,7 @@ from protocol.groups.facts import (
     MemberEventKind,
     TargetAssignmentFailed,
 )
-from protocol.groups.modern import first_target, target_fact
+from protocol.groups.modern import first_target, spares, target_fact
 from protocol.groups.modern import group as modern
 from protocol.groups.modern.runtime import AssignorRun, Change, FreedTargets, TargetWrite
 from protocol.groups.modern.target_fact import TargetStep
@@ -165,6 +165,7 @@ def _begin_run(
 
 
 def _task(ctx: Context, runtime: ModernGroupRuntime, run: AssignorRun) -> ComputeAssignment:
+    spares.choose(ctx, runtime)
     return runtime.feed.task(
         runtime.group, ctx.topics, run.number, run.assignor, with_racks=runtime.is_rack_aware
     )
@@ -204,18 +205,18 @@ def computed(ctx: Context, event: AssignmentComputed, now: int) -> None:
     ctx.timers.cancel(TimerKind.ASSIGNMENT, runtime.group_id, "")
     runtime.feed.base_run = run.number
     runtime.feed.must_answer_whole = False
-    runtime.target_write = TargetWrite(run, event, now)
+    withdrawn = spares.withdrawn(runtime, run)
+    runtime.target_write = TargetWrite(run, event, now, withdrawn=withdrawn)
     group = runtime.group
-    if group.pending_target is not None or not _fits_one_slice(event.members):
+    fits = runtime.target_write.size <= SLICE_MEMBERS and _is_small(event.members)
+    if group.pending_target is not None or not fits:
         _emit_metadata(ctx, group, group.assignment_epoch, group.assignment_timestamp_ms, run.epoch)
         ctx.timers.set(TimerKind.TARGET, runtime.group_id, "", now)
     else:
         write_all(ctx, runtime, now)
 
 
-def _fits_one_slice(members: Sequence[tuple[str, bytes]]) -> bool:
-    if len(members) > SLICE_MEMBERS:
-        return False
+def _is_small(members: Sequence[tuple[str, bytes]]) -> bool:
     return sum(len(value) for _, value in members) <= SLICE_BYTES
 
 
@@ -299,7 +300,7 @@ def target_timeout(ctx: Context, key: TimerKey, now: int) -> None:
     if runtime is None or runtime.target_write is None:
         return
     _write_slice(ctx, runtime, runtime.target_write)
-    if runtime.target_write.written < len(runtime.target_write.result.members):
+    if not runtime.target_write.is_whole:
         ctx.timers.set(TimerKind.TARGET, runtime.group_id, "", now)
     else:
         _finish(ctx, runtime, runtime.target_write, now)
@@ -310,7 +311,7 @@ def write_all(ctx: Context, runtime: ModernGroupRuntime, now: int) -> None:
     target_write = runtime.target_write
     if target_write is None:
         return
-    while target_write.written < len(target_write.result.members):
+    while not target_write.is_whole:
         _write_slice(ctx, runtime, target_write)
     ctx.timers.cancel(TimerKind.TARGET, runtime.group_id, "")
     _finish(ctx, runtime, target_write, now)
@@ -323,9 +324,13 @@ def _write_slice(ctx: Context, runtime: ModernGroupRuntime, target_write: Target
         target_write.run.successors,
     )
     target_key = group.kind.codec.target_key
-    size, end = 0, min(target_write.written + SLICE_MEMBERS, len(members))
+    size, end = 0, min(target_write.written + SLICE_MEMBERS, target_write.size)
     while target_write.written < end and size < SLICE_BYTES:
-        member_id, value = members[target_write.written]
+        place = target_write.written
+        if place < len(members):
+            member_id, value = members[place]
+        else:
+            member_id, value = target_write.withdrawn[place - len(members)], None
         target_write.written += 1
         member_id = successors.get(member_id, member_id)
         member = group.members.get(member_id)
@@ -336,7 +341,7 @@ def _write_slice(ctx: Context, runtime: ModernGroupRuntime, target_write: Target
         if (before := group.targets.get(member_id)) is not None:
             target_write.before[member_id] = before
         ctx.emit(Record(target_key(group.group_id, member_id), value))
-        size += len(value)
+        size += 0 if value is None else len(value)
 
 
 def _finish(ctx: Context, runtime: ModernGroupRuntime, target_write: TargetWrite, now: int) -> None:

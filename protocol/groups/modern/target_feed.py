@@ -14,7 +14,7 @@ from protocol.assignors.flat import SubscriptionRow, SubscriptionRows
 from protocol.groups.effects import ComputeAssignment, GroupChanges
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Mapping
+    from collections.abc import Collection, Iterable, Mapping, Set
 
     from protocol.groups.effects import MemberRow
     from protocol.groups.modern.hard_state import ModernGroup, Subscription
@@ -29,7 +29,9 @@ MANY: Final = 50
 class TargetFeed:
     """``base_run``: the run that the worker's cache is as of; None: it has none.
 
-    ``sent`` are the numbers of the subscriptions that it knows. ``must_answer_whole``: the log
+    ``sent`` are the numbers of the subscriptions that it knows. ``spares`` are the members that the
+    last run did not see, ``limit`` is the number of active ones that they were chosen for (None:
+    there was no run). ``must_answer_whole``: the log
     holds parts of a target that was never completed, so every member's has to be written.
     """
 
@@ -39,6 +41,8 @@ class TargetFeed:
     sent: set[int] = field(default_factory=set)
     gone: list[tuple[str, str | None]] = field(default_factory=list)
     changed: dict[str, None] = field(default_factory=dict)
+    spares: Set[str] = frozenset()
+    limit: int | None = None
 
     def member_changed(self, member_id: str) -> None:
         """Note that a member is new or has changed."""
@@ -54,6 +58,14 @@ class TargetFeed:
         for subscription in subscriptions:
             if subscription.regex == regex:
                 self.sent.discard(subscription.number)
+
+    def set_spares(self, limit: int, spares: Set[str]) -> None:
+        """Keep these members from the next run: to it, those that it knows are gone."""
+        before, self.spares, self.limit = self.spares, spares, limit
+        for member_id in sorted(spares - before):
+            self.gone.append((member_id, None))
+        for member_id in sorted(before - spares):
+            self.changed[member_id] = None
 
     def start_over(self) -> None:
         """Send the whole group with the next run."""
@@ -90,15 +102,17 @@ class TargetFeed:
         return task
 
     def _whole(self, group: ModernGroup[Any], topics: tuple[TopicRow, ...] | None) -> GroupChanges:
-        members = group.members
+        members, spares = group.members, self.spares
         targets = group.targets or (
             {} if group.pending_target is None else group.pending_target.targets
         )
         return GroupChanges(
             topics=topics,
             subscriptions=_topics_of(group, group.subscriptions_by_number),
-            members=tuple([member.row for member in members.values()]),
-            targets=tuple([each for each in targets.items() if each[0] in members]),
+            members=tuple([each.row for each in members.values() if each.member_id not in spares]),
+            targets=tuple(
+                [each for each in targets.items() if each[0] in members and each[0] not in spares]
+            ),
         )
 
     def _news(self, group: ModernGroup[Any], topics: tuple[TopicRow, ...] | None) -> GroupChanges:
@@ -107,7 +121,7 @@ class TargetFeed:
             topics=topics,
             subscriptions=_topics_of(group, in_use - self.sent),
             gone=tuple(self.gone),
-            members=_member_rows(group, self.changed),
+            members=_member_rows(group, [each for each in self.changed if each not in self.spares]),
             dropped_subscriptions=tuple(self.sent - in_use),
         )
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from protocol.groups.classic.spares import NO_PARTITIONS
 from protocol.groups.facts import GroupDeleted, MemberEvent, RebalanceEnded
 from protocol.wire.embedded import EmbeddedSubscription, encode_subscription
 from protocol.wire.errors import ErrorCode
@@ -113,7 +114,7 @@ class ClassicStage(Stage):
     def synced(self, answer: SyncGroupResponse) -> str:
         if answer.error_code is not ErrorCode.none:
             return f"SyncGroup {code(answer.error_code)}"
-        return f"SyncGroup assignment={answer.assignment.decode() or 'empty'}"
+        return f"SyncGroup assignment={told(answer.assignment) or 'empty'}"
 
     def beaten(self, answer: HeartbeatResponse) -> str:
         return f"Heartbeat {code(answer.error_code)}"
@@ -163,7 +164,7 @@ class ClassicStage(Stage):
         members = ",".join(
             self.label(each.member_id)
             + (f"/{each.group_instance_id}" if each.group_instance_id else "")
-            + f"={each.assignment.decode()}"
+            + f"={told(each.assignment)}"
             for each in value.members
         )
         return (
@@ -194,6 +195,11 @@ class ClassicStage(Stage):
 
     def group_deleted(self, fact: GroupDeleted) -> str:
         return f"group deleted at {fact.time_ms - START_MS}ms"
+
+
+def told(assignment: bytes) -> str:
+    """An assignment, which is a text in transcripts, or that of a spare."""
+    return "no-partitions" if assignment == NO_PARTITIONS else assignment.decode()
 
 
 ANSWERS: Mapping[type, Callable[[ClassicStage, Any], str]] = {
