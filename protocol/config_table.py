@@ -451,6 +451,9 @@ _GROUP_FLEET = (
     _int("group.active.members", 0, 0,
          "How many members get partitions or tasks; further ones are spares, of which one takes"
          " over when an active member is gone. 0: all members are active."),
+    _int("group.instance.assignment.retention.ms", 0, 0,
+         "For how long after the session of a static member of a consumer group has expired its"
+         " instance id gets its earlier partitions back, if it returns. 0: not at all."),
 )  # fmt: skip
 
 GROUP_CONFIGS: Final = table(

@@ -113,7 +113,8 @@ def _task_frames(task: ComputeAssignment | ResolveRegexes) -> Iterator[bytes]:
         yield _pack(["gone", gone])
     for members in _slices(changes.members):
         yield _pack(["members", *zip(*members, strict=True)])
-    yield from _target_frames(changes.targets)
+    yield from _target_frames("targets", changes.targets)
+    yield from _target_frames("earlier", changes.earlier)
 
 
 def read_context(parts: Sequence[bytes]) -> str:
@@ -149,6 +150,7 @@ def read_task(parts: Iterable[bytes]) -> ComputeAssignment | ResolveRegexes:
         ),
         dropped_subscriptions=tuple(dropped),
         targets=tuple(row for columns in found.get("targets", ()) for row in _targets(*columns)),
+        earlier=tuple(row for columns in found.get("earlier", ()) for row in _targets(*columns)),
     )
     return ComputeAssignment(
         group_id=group_id,
@@ -296,22 +298,22 @@ def _read_subscriptions(parts: Iterable[list[Any]]) -> Mapping[int, frozenset[st
     )
 
 
-def _target_frames(targets: Iterable[tuple[str, bytes]]) -> Iterator[bytes]:
+def _target_frames(name: str, targets: Iterable[tuple[str, bytes]]) -> Iterator[bytes]:
     rows: list[tuple[str, bytes]] = []
     size = 0
     for row in targets:
         rows.append(row)
         size += len(row[1])
         if len(rows) == FRAME_ROWS or size >= FRAME_BYTES:
-            yield _target_part(rows)
+            yield _target_part(name, rows)
             rows, size = [], 0
     if rows:
-        yield _target_part(rows)
+        yield _target_part(name, rows)
 
 
-def _target_part(rows: Sequence[tuple[str, bytes]]) -> bytes:
+def _target_part(name: str, rows: Sequence[tuple[str, bytes]]) -> bytes:
     told = FlatTargets.of(rows)
-    return _pack(["targets", told.member_ids, _raw(told.ends), told.buffer])
+    return _pack([name, told.member_ids, _raw(told.ends), told.buffer])
 
 
 def _targets(member_ids: list[str], ends: bytes, buffer: bytes) -> Iterator[tuple[str, bytes]]:

@@ -92,6 +92,22 @@ class CachedGroup:
             member_id for member_id, whole in zip(told.member_ids, is_whole, strict=True) if whole
         )
 
+    def take_earlier(self, targets: Iterable[tuple[str, bytes]]) -> None:
+        """Make members the previous owners of what they had before they were gone for a while.
+
+        Those that have it now keep it in their records until the run's result takes it from them.
+        """
+        place = {member_id: place for place, member_id in enumerate(self.member_ids)}
+        told = FlatTargets.of(tuple([each for each in targets if each[0] in place]))
+        places = np.array([place[member_id] for member_id in told.member_ids], np.int32)
+        topic_ids = b"".join([row.topic_id for row in self.topics])
+        owner, _ = decode_targets(told, places, topic_ids, self._starts)
+        given = owner != NOBODY
+        for member in np.unique(self.owner[given & (self.owner != NOBODY)]).tolist():
+            self.has_target.discard(self.member_ids[member])
+        self.is_freed |= given
+        self.owner = np.where(given, owner, self.owner)
+
     def spec(self, *, is_shared: bool = False) -> GroupSpec:
         """Return the group in the form for an assignor.
 

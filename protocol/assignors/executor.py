@@ -65,6 +65,8 @@ class Executor:
             return _failed(task, "the worker does not hold the group", needs_whole=True)
         else:
             group.apply(task.changes)
+        if task.changes.earlier and isinstance(group, CachedGroup):
+            group.take_earlier(task.changes.earlier)
         try:
             if isinstance(group, CachedTasks):
                 answer = self._assign_tasks(task, group)

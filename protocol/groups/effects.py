@@ -210,8 +210,8 @@ class GroupChanges:
     member that replaced it and its target assignment, or None; ``members`` (rows) are new or
     changed after that. ``topics`` are all subscribed topics that exist, None when none has changed.
     ``targets`` are the members' present target assignments as record values; only a whole group has
-    them.
-    Apply the fields in order.
+    them. ``earlier`` is what members had that were gone for a while: they count as the owners of it
+    again, whoever has it now. Apply the fields in order.
     """
 
     topics: tuple[TopicRow, ...] | None = None
@@ -220,6 +220,7 @@ class GroupChanges:
     members: tuple[Any, ...] = ()
     dropped_subscriptions: tuple[int, ...] = ()
     targets: tuple[tuple[str, bytes], ...] = ()
+    earlier: tuple[tuple[str, bytes], ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -63,6 +63,7 @@ OURS = {
     *NEWER,
     "consumer.static.takeover.enable",
     "group.active.members",
+    "group.instance.assignment.retention.ms",
     "group.expected.instance.ids",
     "group.expected.instance.wait.ms",
     "replica.replace.after.ms",

@@ -36,6 +36,7 @@ OURS = {
         "consumer.assignor.rack.aware.enable",
         "consumer.static.takeover.enable",
         "group.active.members",
+        "group.instance.assignment.retention.ms",
         "group.expected.instance.ids",
         "group.expected.instance.wait.ms",
     },

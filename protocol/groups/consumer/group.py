@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from protocol.records import ClassicMemberMetadata
 
 KIND: Final = ModernKind(
+    keeps_assignments=True,
     configs=ModernConfigs(
         session_timeout="consumer.session.timeout.ms",
         heartbeat_interval="consumer.heartbeat.interval.ms",

@@ -56,6 +56,7 @@ class ModernKind:
     as in Kafka; otherwise one begins as soon as the change is known. ``every_change_bumps``: every
     change of a member's record begins a group epoch, not only that of a subscription; the event of
     such a change is ``change_event``. ``has_static_members``: members may have instance ids.
+    ``keeps_assignments``: those of static members may be kept beyond their sessions.
     ``prepare`` brings up to date what the type derives from
     topics and configs, and returns why that needs a new group epoch, or None; it is called with the
     context and the group's runtime before every epoch, and whenever topics or configs may have
@@ -74,6 +75,7 @@ class ModernKind:
     every_change_bumps: bool = False
     change_event: MemberEventKind = MemberEventKind.SUBSCRIBED
     has_static_members: bool = True
+    keeps_assignments: bool = False
     prepare: Callable[[Any, Any], TopicsCause | None] | None = None
     refine: Callable[[Any, Any, Any, Any], Any] | None = None
     soft_state: Callable[[], Any] = _no_state

@@ -7,6 +7,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
 from protocol.groups.facts import MemberEventKind
+from protocol.groups.fleet import retention
 from protocol.groups.group_type import edge_when_leaving
 from protocol.groups.modern import group as modern
 from protocol.groups.modern import members as modern_members
@@ -66,6 +67,8 @@ def remove(
         member = group.members[member_id]
         event = replace(modern.event(ctx, runtime, member, kind, now), reason=reason)
         runtime.freed.add(member_id, group.targets.get(member_id), member.metadata)
+        if kind is MemberEventKind.EXPIRED:
+            _keep_assignment(ctx, runtime, member, now)
         modern_members.emit_tombstones(ctx, group, member_id)
         modern.drop_session(ctx, runtime, member_id)
         runtime.feed.member_gone(member_id)
@@ -75,6 +78,20 @@ def remove(
     modern.bump(ctx, runtime, first, now)
     modern.report_if_settled(ctx, runtime, now)
     target.update(ctx, runtime, now)
+
+
+def _keep_assignment(
+    ctx: Context, runtime: ModernGroupRuntime, member: ModernGroupMember, now: int
+) -> None:
+    """Keep what a static member had, for its instance to return, if the group is configured so."""
+    retention_ms = retention.retention_ms(ctx, runtime.group_id)
+    if not retention_ms or not runtime.group.kind.keeps_assignments or member.instance_id is None:
+        return
+    member_id = member.member_id
+    target = runtime.group.targets.get(member_id) or runtime.feed.earlier.get(member_id)
+    runtime.kept.forget_old(now)
+    if target is not None:
+        runtime.kept.keep(member.instance_id, target, now + retention_ms)
 
 
 def session_timeout(ctx: Context, key: TimerKey, now: int) -> None:

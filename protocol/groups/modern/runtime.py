@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 from protocol.groups.event_log import MemberEventLog
+from protocol.groups.fleet.kept_assignments import KeptAssignments
 from protocol.groups.modern.target_feed import TargetFeed
 from protocol.groups.modern.unsettled_period import UnsettledPeriod
 
@@ -164,7 +165,8 @@ class ModernGroupRuntime:
     type keeps. ``assigned_ms``: when members began to move to the newest target, None when all have
     it. ``unsettled_period``: how long members have been told to come again soon. ``freed``: what
     members had that are gone since the last target. ``taken_over``: the last members that took over
-    the newest target. ``client_software``: of the members whose connections told it.
+    the newest target. ``client_software``: of the members whose connections told it. ``kept``: what
+    static members had whose sessions have expired.
     """
 
     group: ModernGroup[Any]
@@ -194,6 +196,7 @@ class ModernGroupRuntime:
     freed: FreedTargets = field(default_factory=FreedTargets)
     taken_over: deque[TakenOver] = field(default_factory=lambda: deque(maxlen=TAKEN_OVER_MAX))
     client_software: dict[str, str] = field(default_factory=dict)
+    kept: KeptAssignments = field(default_factory=KeptAssignments)
 
     def __post_init__(self) -> None:
         self.group_id = self.group.group_id

@@ -112,8 +112,11 @@ def process_heartbeat(
     if heartbeat_input.client_software:
         runtime.client_software[member_id] = heartbeat_input.client_software
     event = None
-    if known is None:
+    if known is None and member.instance_id is not None:
         first_target.joined(ctx, runtime, member.instance_id)
+        earlier = runtime.kept.take(member.instance_id, now)
+        if earlier is not None:
+            runtime.feed.earlier[member_id] = earlier
     if says_new:
         runtime.feed.member_changed(member_id)
         became = MemberEventKind.JOINED if known is None else group_class.kind.change_event

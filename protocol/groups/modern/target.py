@@ -203,8 +203,7 @@ def computed(ctx: Context, event: AssignmentComputed, now: int) -> None:
     runtime.run = None
     runtime.failures = 0
     ctx.timers.cancel(TimerKind.ASSIGNMENT, runtime.group_id, "")
-    runtime.feed.base_run = run.number
-    runtime.feed.must_answer_whole = False
+    runtime.feed.computed(run.number)
     withdrawn = spares.withdrawn(runtime, run)
     runtime.target_write = TargetWrite(run, event, now, withdrawn=withdrawn)
     group = runtime.group

@@ -7,7 +7,7 @@ the next run send the whole group.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final
 
 from protocol.assignors.flat import SubscriptionRow, SubscriptionRows
@@ -31,7 +31,8 @@ class TargetFeed:
 
     ``sent`` are the numbers of the subscriptions that it knows. ``spares`` are the members that the
     last run did not see, ``limit`` is the number of active ones that they were chosen for (None:
-    there was no run). ``must_answer_whole``: the log
+    there was no run). ``earlier`` is what members had that are back after a while, until a run that
+    was told of it (``told_earlier``) has a result. ``must_answer_whole``: the log
     holds parts of a target that was never completed, so every member's has to be written.
     """
 
@@ -43,6 +44,8 @@ class TargetFeed:
     changed: dict[str, None] = field(default_factory=dict)
     spares: Set[str] = frozenset()
     limit: int | None = None
+    earlier: dict[str, bytes] = field(default_factory=dict)
+    told_earlier: tuple[str, ...] = ()
 
     def member_changed(self, member_id: str) -> None:
         """Note that a member is new or has changed."""
@@ -52,6 +55,9 @@ class TargetFeed:
         """Note that a member left; ``successor`` is the static member that took its place."""
         self.changed.pop(member_id, None)
         self.gone.append((member_id, successor))
+        earlier = self.earlier.pop(member_id, None)
+        if earlier is not None and successor is not None:
+            self.earlier[successor] = earlier
 
     def regex_changed(self, subscriptions: Iterable[Subscription], regex: str) -> None:
         """Note that the matches of a regular expression have changed."""
@@ -66,6 +72,14 @@ class TargetFeed:
             self.gone.append((member_id, None))
         for member_id in sorted(before - spares):
             self.changed[member_id] = None
+
+    def computed(self, run: int) -> None:
+        """Note that the worker's cache is as of this run, whose result is here."""
+        self.base_run = run
+        self.must_answer_whole = False
+        for member_id in self.told_earlier:
+            self.earlier.pop(member_id, None)
+        self.told_earlier = ()
 
     def start_over(self) -> None:
         """Send the whole group with the next run."""
@@ -86,6 +100,8 @@ class TargetFeed:
         is_told = tasks is None and (is_whole or self.topics_changed)
         rows = _topic_rows(group, topics, with_racks) if is_told else None
         changes = self._whole(group, rows) if is_whole else self._news(group, rows)
+        if self.earlier:
+            changes = replace(changes, earlier=self._tell_earlier())
         task = ComputeAssignment(
             group_id=group.group_id,
             run=run,
@@ -100,6 +116,11 @@ class TargetFeed:
         self.gone, self.changed = [], {}
         self.sent = set(group.subscriptions_by_number)
         return task
+
+    def _tell_earlier(self) -> tuple[tuple[str, bytes], ...]:
+        """Return what members had that the run sees; spares have lost it."""
+        self.told_earlier = tuple(self.earlier)
+        return tuple([each for each in self.earlier.items() if each[0] not in self.spares])
 
     def _whole(self, group: ModernGroup[Any], topics: tuple[TopicRow, ...] | None) -> GroupChanges:
         members, spares = group.members, self.spares

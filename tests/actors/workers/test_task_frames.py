@@ -66,6 +66,7 @@ def runs_of(rows: st.SearchStrategy, tasks: st.SearchStrategy) -> st.SearchStrat
         members=some(rows),
         dropped_subscriptions=some(st.integers(0, 2**31)),
         targets=some(st.tuples(names, st.binary(max_size=20))),
+        earlier=some(st.tuples(names, st.binary(max_size=20))),
     )
     return st.builds(
         ComputeAssignment,

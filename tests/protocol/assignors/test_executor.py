@@ -1,7 +1,7 @@
 """A run that is told what changed gives what a run that is told everything gives."""
 
 import random
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import pytest
 
@@ -91,6 +91,42 @@ def test_every_partition_of_a_whole_group_is_assigned_once() -> None:
     owned = group.owned()
     assert [len(each) for each in owned.values()] == [4, 4, 4]
     assert len(set().union(*owned.values())) == 12
+
+
+@pytest.mark.parametrize("assignor", ["uniform", "uniform2"])
+@pytest.mark.parametrize("is_whole", [False, True])
+def test_a_member_that_is_back_gets_what_it_had_and_only_that_moves(
+    assignor: str, is_whole: bool
+) -> None:
+    group, worker = three_members(), executor()
+    group.take(worker.run(group.whole(assignor)))
+    before, earlier = group.owned(), group.targets.pop("m1")
+    group.take(worker.run(group.changed(GroupChanges(gone=(("m1", None),)), assignor)))
+    assert len(group.owned()["m0"]) == 6
+    row = MemberRow("b1", None, None, 0)
+    group.members = {"m0": group.members["m0"], "m2": group.members["m2"], "b1": row}
+    changes = GroupChanges(members=(row,))
+    task = group.whole(assignor) if is_whole else group.changed(changes, assignor)
+    changes = replace(task.changes, earlier=(("b1", earlier), ("who", earlier)))
+    answer = worker.run(replace(task, changes=changes))
+    assert isinstance(answer, AssignmentComputed)
+    assert dict(answer.members).keys() == {"m0", "m2", "b1"}
+    assert answer.partitions_moved == 4
+    group.take(answer)
+    assert group.owned() == {"m0": before["m0"], "m2": before["m2"], "b1": before["m1"]}
+    again = worker.run(group.changed(GroupChanges(), assignor))
+    assert isinstance(again, AssignmentComputed)
+    assert not len(again.members)
+
+
+def test_what_a_member_had_of_topics_that_are_gone_is_nobodys() -> None:
+    group, worker = three_members(), executor()
+    group.take(worker.run(group.whole()))
+    earlier = group.targets["m1"]
+    changes = GroupChanges(topics=(topic(1, 2),), earlier=(("m0", earlier),))
+    answer = worker.run(group.changed(changes))
+    group.take(answer)
+    assert sum(len(each) for each in group.owned().values()) == 2
 
 
 def test_only_members_whose_target_changes_are_answered() -> None:

@@ -33,6 +33,7 @@ GROUP_CONFIGS: tuple[dict[str, dict[str, str]], ...] = (
     {GROUP: {"consumer.static.takeover.enable": "true"}},
     *({GROUP: {"consumer.session.timeout.ms": each}} for each in ("45000", "60000")),
     *({GROUP: {"group.active.members": each}} for each in ("1", "2")),
+    {GROUP: {"group.instance.assignment.retention.ms": "60000"}},
     {GROUP: {"group.expected.instance.ids": "i,j", "group.expected.instance.wait.ms": "20000"}},
 )
 BROKER_CONFIGS = {
