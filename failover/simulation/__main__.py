@@ -13,14 +13,14 @@ from collections import Counter
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from failover.drills.checked import DrillError
 from failover.drills.drill import names
 from failover.simulation.drills import run_drill
 from failover.simulation.faults.table import FAULTS, lines
 from failover.simulation.one_seed import run_seed
-from failover.simulation.settings import CALM, GroupMix
+from failover.simulation.settings import CALM, GroupMix, settings_for
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -38,6 +38,13 @@ COLLECT_AFTER: Final = (100_000, 50, 100)
 PROGRAM: Final = f"python -m {__package__}"
 
 
+class Kind(NamedTuple):
+    """What kind of seeds: their groups, and whether these get configs of KIP-345's future works."""
+
+    groups: GroupMix
+    fleet: bool
+
+
 def main(arguments: list[str] | None = None) -> int:
     """Run what the command line asks for; return 0 when no seed found a violation."""
     asked = _parser().parse_args(arguments)
@@ -52,8 +59,9 @@ def main(arguments: list[str] | None = None) -> int:
     if asked.idle:
         return _idle(asked.idle)
     if asked.seed is not None:
-        return _one(asked.seed, asked.groups, asked.about)
-    return _many(range(asked.start, asked.start + asked.seeds), asked.groups, asked.jobs)
+        return _one(asked.seed, Kind(asked.groups, asked.fleet), asked.about)
+    kind = Kind(asked.groups, asked.fleet)
+    return _many(range(asked.start, asked.start + asked.seeds), kind, asked.jobs)
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -70,6 +78,9 @@ def _parser() -> argparse.ArgumentParser:
         default=GroupMix.ANY,
         help="which groups there are (all: one of each kind; any: each seed has its own)",
     )
+    parser.add_argument(
+        "--fleet", action="store_true", help="groups have spares and expected instances"
+    )
     parser.add_argument("--jobs", type=int, default=1, help="processes that try seeds side by side")
     parser.add_argument("--seed", type=int, help="run this seed alone and tell its whole story")
     parser.add_argument("--about", default="", help="of one seed's story: this group alone")
@@ -80,8 +91,13 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _one(seed: int, groups: GroupMix, about: str) -> int:
-    report = run_seed(seed, groups=groups, tells=True)
+def _run(seed: int, kind: Kind, *, tells: bool = False) -> Report:
+    settings = replace(settings_for(seed, kind.groups), fleet=kind.fleet)
+    return run_seed(seed, settings, tells=tells)
+
+
+def _one(seed: int, kind: Kind, about: str) -> int:
+    report = _run(seed, kind, tells=True)
     _tell(report, about, None)
     if report.violation is None:
         print(f"seed {seed}: all went well for {report.simulated_ms / 1000:.0f} s")
@@ -113,18 +129,18 @@ def _idle(minutes: int) -> int:
     return 0
 
 
-def _many(seeds: range, groups: GroupMix, jobs: int) -> int:
+def _many(seeds: range, kind: Kind, jobs: int) -> int:
     began, cpu_began = time.monotonic(), time.process_time()
     told = began
     simulated_ms = events = done = 0
     injected: Counter[str] = Counter()
-    for report in _reports(seeds, groups, jobs):
+    for report in _reports(seeds, kind, jobs):
         done += 1
         simulated_ms += report.simulated_ms
         events += report.events
         injected.update(report.injected)
         if report.violation is not None:
-            _fail(report, groups)
+            _fail(report, kind)
             return 1
         if time.monotonic() - told > PROGRESS_S:
             told = time.monotonic()
@@ -142,8 +158,8 @@ def _many(seeds: range, groups: GroupMix, jobs: int) -> int:
     return 0
 
 
-def _reports(seeds: range, groups: GroupMix, jobs: int) -> Iterable[Report]:
-    run = partial(run_seed, groups=groups)
+def _reports(seeds: range, kind: Kind, jobs: int) -> Iterable[Report]:
+    run = partial(_run, kind=kind)
     if jobs == 1:
         gc.set_threshold(*COLLECT_AFTER)
         yield from map(run, seeds)
@@ -152,13 +168,14 @@ def _reports(seeds: range, groups: GroupMix, jobs: int) -> Iterable[Report]:
         yield from pool.map(run, seeds, chunksize=4)
 
 
-def _fail(report: Report, groups: GroupMix) -> None:
+def _fail(report: Report, kind: Kind) -> None:
     """Print the violation, the events before it, and how to reproduce it."""
-    told = run_seed(report.seed, groups=groups, tells=True)
+    told = _run(report.seed, kind, tells=True)
     assert report.violation is not None
     _tell(told, report.violation.subject, STORY_LINES)
     print(f"\nseed {report.seed} found: {report.violation.subject}: {report.violation.text}")
-    print(f"repeat: {PROGRAM} --groups {groups} --seed {report.seed}")
+    fleet = " --fleet" if kind.fleet else ""
+    print(f"repeat: {PROGRAM} --groups {kind.groups}{fleet} --seed {report.seed}")
 
 
 def _tell(report: Report, about: str, lines: int | None) -> None:

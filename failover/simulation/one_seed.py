@@ -14,6 +14,7 @@ from failover.simulation.cluster import SimulatedCluster
 from failover.simulation.event_log import Violation
 from failover.simulation.faults import older_machine
 from failover.simulation.faults.disks import DiskInjector
+from failover.simulation.faults.fleet import FleetInjector
 from failover.simulation.faults.groups import GroupInjector
 from failover.simulation.faults.injector import Injector
 from failover.simulation.faults.sectors import SectorInjector
@@ -141,6 +142,8 @@ def _live(cluster: SimulatedCluster) -> None:
     injector.begin()
     group_injector = GroupInjector(cluster)
     group_injector.begin()
+    fleet_injector = FleetInjector(cluster)
+    fleet_injector.begin()
     disk_injector = DiskInjector(cluster)
     disk_injector.begin()
     term_injector = TermInjector(cluster)
@@ -152,6 +155,7 @@ def _live(cluster: SimulatedCluster) -> None:
     term_injector.end()
     injector.end()
     group_injector.end()
+    fleet_injector.end()
     disk_injector.end()
     sector_injector.end()
     if older_machine.may_come(cluster):

@@ -130,6 +130,7 @@ class Settings:
     ``consumer_groups``, ``mixed_groups``, whose members change between both protocols,
     ``share_groups`` and ``streams_groups``, whose tasks with state have ``standby_tasks`` each.
     ``takeover``: in consumer and mixed groups a static member's successor need not wait for it.
+    ``fleet``: groups get configs of KIP-345's future works, which change.
     With ``shuns_broken`` a client does not ask the node to which its connection just broke, as
     Kafka's clients do; without, it asks any node, which finds more bugs.
     """
@@ -166,6 +167,7 @@ class Settings:
     clock_skew: float = 0.05
     controller: bool = True
     takeover: bool = False
+    fleet: bool = False
     shuns_broken: bool = False
     faults: Faults = field(default_factory=Faults)
     group_faults: GroupFaults = field(default_factory=GroupFaults)

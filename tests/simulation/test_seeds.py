@@ -8,13 +8,14 @@ import os
 from collections import Counter
 from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
+from dataclasses import replace
 
 import pytest
 
 from failover.simulation.__main__ import COLLECT_AFTER
 from failover.simulation.faults.table import FAULTS
 from failover.simulation.one_seed import Report, run_seed
-from failover.simulation.settings import CALM, GroupMix
+from failover.simulation.settings import CALM, GroupMix, settings_for
 from tests.simulation.hash_seeds import said
 
 SEEDS = int(os.environ.get("ROLLCALL_SIMULATION_SEEDS", "100"))
@@ -53,6 +54,23 @@ def test_no_fault_breaks_what_clients_and_replicas_rely_on() -> None:
     if SEEDS >= ENOUGH:
         assert missing == set()
     assert set(injected) <= faults, "add a row to the table of faults"
+
+
+@pytest.mark.parametrize(
+    ("groups", "seed"),
+    [
+        (GroupMix.CLASSIC, 1),
+        (GroupMix.CONSUMER, 2),
+        (GroupMix.MIXED, 0),
+        (GroupMix.SHARE, 0),
+        (GroupMix.STREAMS, 1),
+    ],
+)
+def test_groups_with_spares_and_expected_instances_are_whole_when_they_have_none_any_more(
+    groups: GroupMix, seed: int
+) -> None:
+    report = run_seed(seed, replace(settings_for(seed, groups), fleet=True))
+    assert report.violation is None
 
 
 def test_seed_180050_a_classic_leader_sees_that_a_topic_was_deleted() -> None:

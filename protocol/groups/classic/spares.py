@@ -1,9 +1,9 @@
 """The spare members of a classic group (``fleet.spares``): its leader does not know of them.
 
-Only groups of the protocol type ``consumer`` have some: of no other type an empty assignment is
-known. A member that says it still has partitions, as cooperative ones do, is no spare: its leader
-would give them to others while it has them. So a number that is lowered takes effect as such
-members leave.
+Only groups of consumers with one of Kafka's own assignors have some: those read an assignment
+without partitions and user data. Others may not, such as Kafka Streams' ``stream``. A member that
+says it still has partitions, as cooperative ones do, is no spare: its leader would give them to
+others while it has them. So a number that is lowered takes effect as such members leave.
 """
 
 from __future__ import annotations
@@ -18,6 +18,9 @@ if TYPE_CHECKING:
     from protocol.groups.classic.group import ClassicGroupMember, ClassicGroupRuntime
     from protocol.groups.context import Context
 
+ASSIGNORS: Final = ("range", "roundrobin", "sticky", "cooperative-sticky")
+"""The protocols of Kafka's clients whose members read no user data of an assignment."""
+
 NO_PARTITIONS: Final = encode_assignment((), version=0)
 """The assignment of a spare: any version of Kafka's clients can read it."""
 
@@ -26,6 +29,8 @@ def choose(ctx: Context, group: ClassicGroupRuntime) -> set[str]:
     """Return the members that get nothing in the generation that begins."""
     limit = spares.limit(ctx, group.group_id)
     if not limit or group.protocol_type != CONSUMER or len(group.members) <= limit:
+        return set()
+    if group.protocol_lists.select() not in ASSIGNORS:
         return set()
     active = {
         each.group_instance_id or each.member_id

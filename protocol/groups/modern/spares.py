@@ -56,8 +56,23 @@ def are_due(ctx: Context, runtime: ModernGroupRuntime) -> bool:
         return False
     if told is None:
         is_settled = group.epoch == group.assignment_epoch and group.pending_target is None
-        return bool(limit) and is_settled and len(group.targets) != min(limit, count)
+        return is_settled and _has_others(group, limit)
     return min(limit or count, count) != min(told or count, count)
+
+
+def _has_others(group: ModernGroup[Any], limit: int) -> bool:
+    """Return whether the log has another number of active members than the config asks for.
+
+    A member whose regular expression is not resolved yet has no target, and is no spare.
+    """
+    targets, members = group.targets, group.members
+    if limit:
+        return len(targets) != min(limit, len(members))
+    if len(targets) == len(members):
+        return False
+    waiting = [member for member_id, member in members.items() if member_id not in targets]
+    has_units = not group.kind.form.units_are_topics
+    return any(has_units or group.topics_of(member.subscription) for member in waiting)
 
 
 def note_settled(ctx: Context, runtime: ModernGroupRuntime) -> None:

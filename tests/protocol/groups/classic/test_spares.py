@@ -71,6 +71,16 @@ def test_a_cooperative_member_that_has_partitions_is_no_spare_when_the_number_is
     assert talk.last("C").assignment == (shares["C"] if keeps else NO_PARTITIONS)
 
 
+def test_in_a_group_with_another_assignor_nobody_is_a_spare() -> None:
+    """Kafka Streams reads user data of each assignment."""
+    talk = ClassicTalk()
+    limited(talk, 1)
+    for name in "AB":
+        talk.enter(name, protocols=[("stream", subscribed()[0][1])])
+    talk.advance(6_000)
+    assert roster(talk) == {"A", "B"}
+
+
 def test_a_leader_that_leaves_is_followed_by_an_active_member_whoever_came_first() -> None:
     talk = stable("A", "B", "C", limit=2)
     assert talk.last("C").assignment == NO_PARTITIONS
