@@ -6,12 +6,14 @@ Each process has its own files, because none can rotate those of another: ``trac
 
 from __future__ import annotations
 
+import json
 import logging
 import os
+from base64 import b64decode
 from logging.handlers import RotatingFileHandler
 from typing import TYPE_CHECKING, Final
 
-from google.protobuf.json_format import MessageToJson  # type: ignore[import-untyped]
+from google.protobuf.json_format import MessageToDict  # type: ignore[import-untyped]
 from opentelemetry.exporter.otlp.proto.common.trace_encoder import encode_spans
 from opentelemetry.sdk.trace.export import SpanExporter, SpanExportResult
 
@@ -23,6 +25,19 @@ if TYPE_CHECKING:
 
 FILE_BYTES_MAX: Final = 16 * 1024 * 1024
 FILES_KEPT: Final = 2
+IDS: Final = frozenset({"traceId", "spanId", "parentSpanId"})
+
+
+def as_line(spans: Sequence[ReadableSpan]) -> str:
+    """Return spans as OTLP in JSON: ids are hexadecimal there, and enumerations numbers."""
+    request = MessageToDict(encode_spans(spans), use_integers_for_enums=True)
+    for resource in request.get("resourceSpans", ()):
+        for scope in resource["scopeSpans"]:
+            for span in scope["spans"]:
+                for holder in (span, *span.get("links", ())):
+                    for name in IDS & holder.keys():
+                        holder[name] = b64decode(holder[name]).hex()
+    return json.dumps(request, ensure_ascii=False, separators=(",", ":"))
 
 
 class _Lines(RotatingFileHandler):
@@ -51,7 +66,7 @@ class TraceFile(SpanExporter):
 
     def export(self, spans: Sequence[ReadableSpan]) -> SpanExportResult:
         """Write a line; the caller counts what could not be written."""
-        is_written = self._lines.write(MessageToJson(encode_spans(spans), indent=None))
+        is_written = self._lines.write(as_line(spans))
         return SpanExportResult.SUCCESS if is_written else SpanExportResult.FAILURE
 
     def shutdown(self) -> None:

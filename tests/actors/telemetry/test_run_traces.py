@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from typing import TYPE_CHECKING
 
 import pytest
@@ -74,14 +75,17 @@ def test_traces_are_written_to_a_file(tmp_path: Path, monkeypatch: pytest.Monkey
     telemetry.observe(rebalance())
     telemetry.close()
     lines = (tmp_path / "logs" / f"traces-{os.getpid()}.jsonl").read_text().splitlines()
-    names = {
-        span["name"]
+    kinds = {
+        span["name"]: span
         for line in lines
         for resource in json.loads(line)["resourceSpans"]
         for scope in resource["scopeSpans"]
         for span in scope["spans"]
     }
-    assert {"drill kill-leader", "kill", "rebalance orders", "join", "sync"} <= names
+    assert {"drill kill-leader", "kill", "rebalance orders", "join", "sync"} <= kinds.keys()
+    assert re.fullmatch("[0-9a-f]{32}", kinds["kill"]["traceId"])
+    assert kinds["kill"]["parentSpanId"] == kinds["drill kill-leader"]["spanId"]
+    assert kinds["kill"]["kind"] == 1  # a number, as OTLP has it in JSON
 
 
 def test_a_run_is_not_harmed_if_it_cannot_be_traced(

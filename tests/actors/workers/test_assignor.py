@@ -1,11 +1,16 @@
 """One worker, without Ray: the parts of tasks, turns, cancelled runs."""
 
 import asyncio
+import json
+import os
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from actors.telemetry.run_contexts import RunContexts
+from actors.telemetry.transports import FILE
 from actors.workers.assignor import AssignorWorker
 from actors.workers.task_frames import read_answer, task_parts
 from protocol.groups.effects import (
@@ -16,6 +21,7 @@ from protocol.groups.effects import (
     MemberRow,
 )
 from protocol.groups.topic_row import TopicRow
+from tests.waiting import WITHIN_S
 
 COORDINATOR = "coordinator-0"
 
@@ -61,6 +67,27 @@ def test_the_parts_of_a_task_may_come_in_any_order() -> None:
         assert told == sorted(f"m{number}" for number in range(3_000))
 
     asyncio.run(scenario())
+
+
+def test_a_run_with_a_context_is_a_span_of_its_trace(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(FILE, str(tmp_path / "traces.jsonl"))
+    context = RunContexts().begin("g", 2)
+
+    async def scenario() -> None:
+        worker = AssignorWorker()
+        await ask(worker, 7, list(task_parts(task("g"), context)), "g")
+        await ask(worker, 8, list(task_parts(task("untraced"))), "untraced")
+        assert worker._traces is not None
+        worker._traces.close(WITHIN_S)
+
+    asyncio.run(scenario())
+    (line,) = (tmp_path / f"traces-{os.getpid()}.jsonl").read_text().splitlines()
+    (span,) = json.loads(line)["resourceSpans"][0]["scopeSpans"][0]["spans"]
+    _, trace_id, parent_id, _ = context.split("-")
+    assert span["name"] == "compute"
+    assert (span["traceId"], span["parentSpanId"]) == (trace_id, parent_id)
 
 
 def test_small_groups_do_not_wait_behind_all_runs_of_a_huge_one() -> None:
