@@ -170,6 +170,7 @@ MEMBER_EVENTS: Final[Mapping[MemberEventKind, str]] = MappingProxyType(
             "was removed: it did not give up partitions or tasks within its rebalance timeout"
         ),
         MemberEventKind.NOT_ASSIGNED: "its assignor failed, the old target assignment stays",
+        MemberEventKind.GONE: "is gone",
     }
 )
 TRIGGERS: Final[Mapping[RebalanceTrigger, str]] = MappingProxyType(
@@ -186,6 +187,10 @@ TRIGGERS: Final[Mapping[RebalanceTrigger, str]] = MappingProxyType(
         RebalanceTrigger.STATIC_MEMBER_REPLACED: "came back before the assignment was made",
         RebalanceTrigger.SYNC_TIMEOUT: "did not fetch its assignment in time",
         RebalanceTrigger.OVER_CAPACITY: "is larger than group.max.size allows",
+        RebalanceTrigger.MEMBER_GONE: "is gone",
+        RebalanceTrigger.GAVE_UP: "gave up partitions and joined again",
+        RebalanceTrigger.TOPICS_CHANGED: "has other topics",
+        RebalanceTrigger.NOT_RECORDED: "was rebalanced, and the records do not say why",
     }
 )
 TOPICS: Final[Mapping[TopicsCause, str]] = MappingProxyType(
@@ -196,6 +201,7 @@ TOPICS: Final[Mapping[TopicsCause, str]] = MappingProxyType(
         TopicsCause.TOPOLOGY_READY: "all topics of its topology exist",
         TopicsCause.TOPOLOGY_NOT_READY: "topics of its topology are missing",
         TopicsCause.CONFIGS_CHANGED: "its assignment configs have changed",
+        TopicsCause.NOT_RECORDED: "it has a new epoch, and the records do not say why",
     }
 )
 OUTCOMES: Final[Mapping[RebalanceOutcome, str]] = MappingProxyType(

@@ -34,6 +34,7 @@ class MemberEventKind(StrEnum):
     WENT = "went"  # a static member that intends to return within its session (KIP-848)
     NOT_REVOKED = "not-revoked"  # did not give up partitions within the rebalance timeout
     NOT_ASSIGNED = "not-assigned"  # of no member: the group's assignor failed
+    GONE = "gone"  # of a watched cluster: its records do not say why
 
 
 GONE: Final = frozenset(
@@ -44,6 +45,7 @@ GONE: Final = frozenset(
         MemberEventKind.REFUSED,
         MemberEventKind.NOT_SYNCED,
         MemberEventKind.NOT_REVOKED,
+        MemberEventKind.GONE,
     }
 )
 """What ends a membership."""
@@ -57,7 +59,8 @@ class MemberEvent:
     static member was replaced: it is the id that is fenced from now on. ``client_software`` is the
     name and version that the client's connection told (KIP-511), "" if it is not known here.
     ``silent_ms``: how long a member that is gone had sent nothing. ``changes_nothing``: nothing in
-    the group but the member's id changes.
+    the group but the member's id changes. ``inferred``: from what the kind was concluded, if only
+    the records of another cluster are known; "" where it was seen.
     """
 
     group_id: str
@@ -72,6 +75,7 @@ class MemberEvent:
     client_software: str = ""
     silent_ms: int | None = None
     changes_nothing: bool = False
+    inferred: str = ""
 
 
 class NamedMember(NamedTuple):
@@ -115,6 +119,11 @@ class RebalanceTrigger(StrEnum):
     SYNC_TIMEOUT = "sync-timeout"
     DOWNGRADED = "downgraded"  # the last member of the consumer protocol is gone
     OVER_CAPACITY = "over-capacity"  # a loaded group is larger than group.max.size allows
+    # of a watched cluster, whose records show only the result:
+    MEMBER_GONE = "member-gone"
+    GAVE_UP = "gave-up-partitions"  # what a cooperative assignor took away is assigned again
+    TOPICS_CHANGED = "topics-changed"
+    NOT_RECORDED = "not-recorded"
 
 
 class RebalanceOutcome(StrEnum):
@@ -146,7 +155,8 @@ class RebalanceEnded:
     ``members_after`` are the members of these generations. ``is_initial``: the group was Empty and
     waited for more members. ``last_joined`` is the event of the member that joined last, if others
     joined after the first. ``elected_ms``: since when this coordinator leads the group (None: not
-    known). ``expected``: for whom the first rebalance waited.
+    known). ``expected``: for whom the first rebalance waited. ``inferred``: from what the trigger
+    was concluded; "" where it was seen.
     """
 
     group_id: str
@@ -172,6 +182,7 @@ class RebalanceEnded:
     elected_ms: int | None = None
     client_software: str = ""
     expected: ExpectedWait | None = None
+    inferred: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -191,6 +202,7 @@ class TopicsCause(StrEnum):
     TOPOLOGY_READY = "topology-ready"  # all topics of a streams group's topology exist now
     TOPOLOGY_NOT_READY = "topology-not-ready"  # some of them do not exist any more
     CONFIGS_CHANGED = "configs-changed"  # of a streams group's assignment, such as its standbys
+    NOT_RECORDED = "not-recorded"  # of a watched cluster: its records do not say why
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -226,7 +238,7 @@ class TargetAssigned:
     has some of the members that had not taken over the previous target, ``awaited_count`` is the
     number of all; ``taken_over`` has the last ones that had. ``elected_ms``: since when this
     coordinator leads the group. ``run``: the number of the run. ``expected``: for whom the first
-    target waited.
+    target waited. ``inferred``: from what the cause was concluded; "" where it was seen.
     """
 
     group_id: str
@@ -254,6 +266,7 @@ class TargetAssigned:
     elected_ms: int | None = None
     run: int = 0
     expected: ExpectedWait | None = None
+    inferred: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

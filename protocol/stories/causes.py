@@ -56,6 +56,8 @@ class Cause(StrEnum):
     CONVERTED = "type-changed"
     OVER_CAPACITY = "over-capacity"
     FAILOVER = "failover"
+    GONE = "gone"
+    NOT_RECORDED = "not-recorded"
     UNKNOWN = "unknown"
 
 
@@ -182,6 +184,12 @@ CAUSES: Final[Mapping[Cause, CauseRow]] = MappingProxyType(
             "look at why coordinators fail or move: rollcall status",
             is_of_member=False,
         ),
+        Cause.GONE: CauseRow("is gone", _UP_TO_CLIENTS),
+        Cause.NOT_RECORDED: CauseRow(
+            "it was rebalanced, and the records do not say why",
+            "look at the logs of the members, and of their coordinator: they have the reason",
+            is_of_member=False,
+        ),
         Cause.UNKNOWN: CauseRow(
             "it changed, and this coordinator did not see why",
             "look at the members: rollcall groups --describe --members",
@@ -226,6 +234,7 @@ OF_MEMBERS: Final[Mapping[MemberEventKind, Cause]] = MappingProxyType(
         MemberEventKind.WENT: Cause.LEFT,
         MemberEventKind.NOT_REVOKED: Cause.NOT_REVOKED,
         MemberEventKind.NOT_ASSIGNED: Cause.UNKNOWN,
+        MemberEventKind.GONE: Cause.GONE,
     }
 )
 OF_TRIGGERS: Final[Mapping[RebalanceTrigger, Cause]] = MappingProxyType(
@@ -242,6 +251,10 @@ OF_TRIGGERS: Final[Mapping[RebalanceTrigger, Cause]] = MappingProxyType(
         RebalanceTrigger.SYNC_TIMEOUT: Cause.NOT_SYNCED,
         RebalanceTrigger.DOWNGRADED: Cause.CONVERTED,
         RebalanceTrigger.OVER_CAPACITY: Cause.OVER_CAPACITY,
+        RebalanceTrigger.MEMBER_GONE: Cause.GONE,
+        RebalanceTrigger.GAVE_UP: Cause.GAVE_UP,
+        RebalanceTrigger.TOPICS_CHANGED: Cause.TOPICS_CHANGED,
+        RebalanceTrigger.NOT_RECORDED: Cause.NOT_RECORDED,
     }
 )
 OF_TOPICS: Final[Mapping[TopicsCause, Cause]] = MappingProxyType(
@@ -252,6 +265,7 @@ OF_TOPICS: Final[Mapping[TopicsCause, Cause]] = MappingProxyType(
         TopicsCause.TOPOLOGY_READY: Cause.TOPOLOGY_READY,
         TopicsCause.TOPOLOGY_NOT_READY: Cause.TOPOLOGY_NOT_READY,
         TopicsCause.CONFIGS_CHANGED: Cause.CONFIGS_CHANGED,
+        TopicsCause.NOT_RECORDED: Cause.NOT_RECORDED,
     }
 )
 

@@ -81,6 +81,7 @@ def draft(fact: RebalanceEnded, events: Sequence[MemberEvent]) -> RebalanceStory
         events=told,
         more_events=more_events,
         failover_ms=causes.failover_ms(fact.elected_ms, started_ms),
+        inferred=cut(fact.inferred),
     )
 
 

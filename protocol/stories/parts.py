@@ -84,9 +84,10 @@ def unserved(
     found = []
     for event in gone:
         those = sorted(held.get(lasting_name(event), ()) or held.get(event.member_id, ()))
-        if not those:
+        if not those or (event.inferred and event.silent_ms is None):
             continue
-        silent_ms = 0 if event.kind is MemberEventKind.LEFT else event.silent_ms or 0
+        is_seen_leave = event.kind is MemberEventKind.LEFT and not event.inferred
+        silent_ms = 0 if is_seen_leave else event.silent_ms or 0
         found.append(
             Unserved(
                 who=names.unique(members.of_event(event)),

@@ -103,7 +103,7 @@ def _numbers(story: RebalanceStory) -> str:
 
 
 def _clauses(story: RebalanceStory) -> Iterator[str]:
-    yield _cause(story)
+    yield _cause(story) + (f" (inferred: {plain(story.inferred)})" if story.inferred else "")
     for wait in story.waits:
         if wait.wait_ms >= TOLD_MS:
             yield _wait(wait)

@@ -115,7 +115,8 @@ class RebalanceStory:
     owner, ``added`` had none and ``dropped`` have none now; None: not known. ``members_changed``
     have another share than before (-1: not known). ``fix_ups`` counts members that left or were
     replaced while the assignor ran. ``failover_ms``: how long before the begin its coordinator had
-    taken over; None: long ago, or not known.
+    taken over; None: long ago, or not known. ``inferred``: from what the cause was concluded, if
+    only the records of another cluster are known; "" where it was seen.
     """
 
     group_id: str
@@ -151,6 +152,7 @@ class RebalanceStory:
     events: tuple[Happened, ...] = ()
     more_events: int = 0
     failover_ms: int | None = None
+    inferred: str = ""
 
     @property
     def kept(self) -> int | None:

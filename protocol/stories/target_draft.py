@@ -127,6 +127,7 @@ class TargetDraft:
             events=told,
             more_events=more_events,
             failover_ms=causes.failover_ms(fact.elected_ms, fact.changed_ms),
+            inferred=cut(fact.inferred),
         )
 
     def _waited_for_gone(self, events: Sequence[MemberEvent], waited_ms: int) -> tuple[Waited, ...]:

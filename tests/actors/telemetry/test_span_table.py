@@ -46,7 +46,7 @@ def everything() -> tuple[ReadableSpan, ...]:
     replaced = member_event(previous_member_id="was")
     found += told.spans([replaced, failed, target_assigned(fix_ups=2), reconciled()])
     found += told.spans(awaited_twice())
-    found += told.spans([*consumer_rebalance(), rebalance()], moved)
+    found += told.spans([*consumer_rebalance(), rebalance(inferred="a guess")], moved)
     return (*found, *of_a_worker())
 
 

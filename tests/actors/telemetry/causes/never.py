@@ -12,6 +12,7 @@ if TYPE_CHECKING:
 NO_REASON: Final = "its members give no reason: their protocol has no field for one"
 NO_CLASSIC: Final = "it has no classic members, and only these join again or send LeaveGroup"
 NO_LEADER: Final = "the coordinator assigns, and no member leads"
+WATCHED: Final = "only `rollcall watch` tells it: a coordinator has seen more than its records"
 KNOWN_OTHERWISE: Final = "a failover explains it, or the change of the group's type"
 ONE_STEP: Final = "one that misses the rebalance timeout is removed in a rebalance under way"
 BY_COORDINATOR: Final = "only the coordinator's assignment depends on it"
@@ -26,6 +27,8 @@ NEVER: Final[Mapping[str, Mapping[Cause, str]]] = {
         Cause.TOPOLOGY_READY: "only streams groups have a topology that the coordinator knows",
         Cause.TOPOLOGY_NOT_READY: "only streams groups have a topology that the coordinator knows",
         Cause.CONFIGS_CHANGED: BY_COORDINATOR,
+        Cause.GONE: WATCHED,
+        Cause.NOT_RECORDED: WATCHED,
         Cause.UNKNOWN: KNOWN_OTHERWISE,
     },
     "consumer": {
@@ -39,6 +42,8 @@ NEVER: Final[Mapping[str, Mapping[Cause, str]]] = {
         Cause.TOPOLOGY_NOT_READY: "only streams groups have a topology",
         Cause.CONFIGS_CHANGED: "another assignor or interval counts from the next change on",
         Cause.OVER_CAPACITY: "members that are there stay",
+        Cause.GONE: WATCHED,
+        Cause.NOT_RECORDED: WATCHED,
         Cause.UNKNOWN: KNOWN_OTHERWISE,
     },
     "share": {
@@ -60,6 +65,8 @@ NEVER: Final[Mapping[str, Mapping[Cause, str]]] = {
         Cause.CONFIGS_CHANGED: "another assignor or interval counts from the next change on",
         Cause.CONVERTED: "no group with members becomes a share group, or ceases to be one",
         Cause.OVER_CAPACITY: "members that are there stay",
+        Cause.GONE: WATCHED,
+        Cause.NOT_RECORDED: WATCHED,
         Cause.UNKNOWN: KNOWN_OTHERWISE,
     },
     "streams": {
@@ -77,6 +84,8 @@ NEVER: Final[Mapping[str, Mapping[Cause, str]]] = {
         Cause.SHARE_STATE: "only share groups have share state",
         Cause.CONVERTED: "no group with members becomes a streams group, or ceases to be one",
         Cause.OVER_CAPACITY: "members that are there stay",
+        Cause.GONE: WATCHED,
+        Cause.NOT_RECORDED: WATCHED,
         Cause.UNKNOWN: KNOWN_OTHERWISE,
     },
 }

@@ -1,0 +1,1 @@
+"""What happened in another cluster's groups: facts, concluded from their coordinators' records."""

@@ -1,0 +1,110 @@
+"""The committed offsets of a watched cluster: where each is, and when it was committed.
+
+One integer holds both, so a million offsets take about 160 MB. Nothing else of a commit is kept.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+OFFSETS_MAX: Final = 2_000_000
+"""Offsets that are kept; those of further partitions are counted."""
+
+NAMES_MAX: Final = 100_000
+"""Names of topics that are kept to be shared by groups."""
+
+_TIME_BITS: Final = 48
+_TIME_MASK: Final = (1 << _TIME_BITS) - 1
+
+
+class Committed(NamedTuple):
+    """A committed offset, and when it was committed (Unix ms)."""
+
+    offset: int
+    time_ms: int
+
+
+class CommittedOffsets:
+    """The offsets of all groups; ``left_out`` counts those for which there was no room."""
+
+    def __init__(self, offsets_max: int = OFFSETS_MAX) -> None:
+        self._max = offsets_max
+        self._count = 0
+        self._names: dict[str, str] = {}
+        self._groups: dict[str, dict[str, dict[int, int]]] = {}
+        self.left_out = 0
+
+    def __len__(self) -> int:
+        return self._count
+
+    def put(self, group_id: str, topic: str, partition: int, committed: Committed) -> None:
+        """Store an offset, if there is room for it."""
+        topics = self._groups.get(group_id)
+        found = None if topics is None else topics.get(topic)
+        if found is None or partition not in found:
+            if self._count >= self._max:
+                self.left_out += 1
+                return
+            self._count += 1
+            if topics is None:
+                topics = self._groups[group_id] = {}
+            if found is None:
+                found = topics[self._same(topic)] = {}
+        time_ms = min(max(committed.time_ms, 0), _TIME_MASK)
+        found[partition] = max(committed.offset, 0) << _TIME_BITS | time_ms
+
+    def _same(self, topic: str) -> str:
+        """Return the object that other groups have as this topic's name."""
+        if len(self._names) > NAMES_MAX:
+            self._names.clear()
+        return self._names.setdefault(topic, topic)
+
+    def remove(self, group_id: str, topic: str, partition: int) -> None:
+        """Remove an offset; there may be none."""
+        topics = self._groups.get(group_id, {})
+        found = topics.get(topic, {})
+        if found.pop(partition, None) is None:
+            return
+        self._count -= 1
+        if not found:
+            del topics[topic]
+        if not topics:
+            del self._groups[group_id]
+
+    def get(self, group_id: str, topic: str, partition: int) -> Committed | None:
+        """Return an offset; None if there is none."""
+        packed = self._groups.get(group_id, {}).get(topic, {}).get(partition)
+        return None if packed is None else _unpacked(packed)
+
+    def groups(self) -> Iterable[str]:
+        """Return the ids of the groups that have offsets."""
+        return self._groups.keys()
+
+    def of_group(self, group_id: str) -> Iterator[tuple[str, int, Committed]]:
+        """Return a group's offsets: topic, partition, offset."""
+        for topic, found in self._groups.get(group_id, {}).items():
+            for partition, packed in found.items():
+                yield topic, partition, _unpacked(packed)
+
+    def count(self, group_id: str) -> int:
+        """Return how many offsets a group has."""
+        return sum(map(len, self._groups.get(group_id, {}).values()))
+
+    def last_ms(self, group_id: str, partitions: Iterable[tuple[str, int]]) -> int | None:
+        """Return when one of these partitions was last committed; None if none ever was."""
+        topics = self._groups.get(group_id)
+        if topics is None:
+            return None
+        times = [
+            packed & _TIME_MASK
+            for topic, partition in partitions
+            if (packed := topics.get(topic, {}).get(partition)) is not None
+        ]
+        return max(times, default=None)
+
+
+def _unpacked(packed: int) -> Committed:
+    return Committed(packed >> _TIME_BITS, packed & _TIME_MASK)

@@ -1,0 +1,135 @@
+"""New targets of groups that are not classic: what they change, and why there is one."""
+
+from __future__ import annotations
+
+from itertools import islice
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Final
+
+from protocol.groups.facts import (
+    MemberEvent,
+    NamedMember,
+    TargetAssigned,
+    TargetChange,
+    TopicsCause,
+)
+from protocol.groups.modern.reconcile import MemberState
+from protocol.groups.streams.group import StreamsGroup
+from protocol.records import (
+    ConsumerGroupRegularExpressionKey,
+    ShareGroupStatePartitionMetadataKey,
+)
+from protocol.stories import movement
+from protocol.watching.memory import EpochChange
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from protocol.groups.modern.hard_state import ModernGroup
+    from protocol.watching.memory import ModernMemory
+    from protocol.watching.outlook import Outlook
+
+AWAITED_MAX: Final = 10
+
+HINTS: Final[Mapping[type, TopicsCause]] = MappingProxyType(
+    {
+        ConsumerGroupRegularExpressionKey: TopicsCause.REGEX_RESOLVED,
+        ShareGroupStatePartitionMetadataKey: TopicsCause.SHARE_STATE_INITIALIZED,
+    }
+)
+"""Records that an epoch follows because of them."""
+
+
+def cause_of(group: Any, memory: ModernMemory, value: Any) -> tuple[MemberEvent | TopicsCause, str]:
+    """Return why a group has a new epoch, by what came before its record; and how that is known."""
+    if memory.candidates:
+        event = memory.candidates[0]
+        return event, event.inferred
+    for key_class in memory.hints:
+        if key_class in HINTS:
+            return HINTS[key_class], ""
+    if group is not None and isinstance(group, StreamsGroup):
+        validated, topology = value.validated_topology_epoch, group.topology
+        if validated != group.validated_topology_epoch:
+            is_ready = topology is not None and validated == topology.epoch
+            cause = TopicsCause.TOPOLOGY_READY if is_ready else TopicsCause.TOPOLOGY_NOT_READY
+            return cause, ""
+        configs = {each.key: each.value for each in value.last_assignment_configs or ()}
+        if configs != group.last_assignment_configs:
+            return TopicsCause.CONFIGS_CHANGED, ""
+    if group is not None and value.metadata_hash != group.metadata_hash:
+        return TopicsCause.TOPICS_CHANGED, "their hash is another one, and no member changed"
+    return TopicsCause.NOT_RECORDED, "neither a member nor the hash of the topics changed"
+
+
+def assigned(
+    outlook: Outlook, group: ModernGroup[Any], memory: ModernMemory, when: tuple[int, int]
+) -> TargetAssigned:
+    """Return the fact of a new target; ``when`` is its epoch, and its time (Unix ms)."""
+    epoch, time_ms = when
+    change = memory.take_changes(epoch) or EpochChange(
+        time_ms, TopicsCause.NOT_RECORDED, "there is no record of a new group epoch"
+    )
+    awaited, awaited_count = ((), 0) if outlook.is_silent else _awaited(group, memory)
+    names = dict.fromkeys((*memory.before, *memory.after))
+    members = {
+        each: group.members[each].metadata if each in group.members else memory.members[each]
+        for each in names
+        if each in group.members or each in memory.members
+    }
+    total = None
+    if group.kind.form.units_are_topics:
+        known = [outlook.topics.by_name(name) for name in group.topics]
+        if all(each is not None for each in known):
+            total = sum(each.partitions for each in known if each is not None) or None
+    target = TargetChange(
+        before={each: data for each, data in memory.before.items() if each in members},
+        after=[(each, data) for each, data in memory.after.items() if each in members],
+        members=members,
+        topics=outlook.topics,
+        total=total,
+        is_whole=True,
+    )
+    moved = None
+    if not outlook.is_silent:
+        moved = movement.of_target(group.type_name, target)
+    assignors = group.assignors.most_common(1)
+    return TargetAssigned(
+        group_id=group.group_id,
+        group_type=group.type_name,
+        units=group.kind.form.noun,
+        assignor=assignors[0][0] if assignors else "",
+        epoch_before=max(group.assignment_epoch, memory.told_epoch),
+        epoch_after=epoch,
+        cause=change.cause,
+        changed_ms=change.since_ms,
+        started_ms=change.since_ms,
+        computed_ms=time_ms,
+        ended_ms=time_ms,
+        members=len(group.members),
+        members_changed=len(memory.after),
+        partitions_moved=0 if moved is None else moved.moved,
+        queue_ms=0.0,
+        assignor_ms=0.0,
+        in_place=True,
+        change=target,
+        awaited=awaited,
+        awaited_count=awaited_count,
+        inferred=change.inferred,
+    )
+
+
+def _awaited(group: ModernGroup[Any], memory: ModernMemory) -> tuple[tuple[NamedMember, ...], int]:
+    """Return the first members that have not taken over the target in force, and their number."""
+    epoch = group.assignment_epoch
+    joined = (memory.after.keys() - memory.before.keys()) & group.members.keys()
+    count = len(group.members) - group.settled[epoch] - len(joined)
+    if memory.assigned_ms is None or count <= 0:
+        return (), 0
+    late = (
+        NamedMember(member.member_id, member.metadata)
+        for member in group.members.values()
+        if (member.assignment.epoch != epoch or member.assignment.state is not MemberState.STABLE)
+        and member.member_id not in joined
+    )
+    return tuple(islice(late, min(AWAITED_MAX, count))), count
