@@ -18,6 +18,7 @@ from actors.cli import members as cli_members
 from actors.cli import topics as cli_topics
 from actors.cli import upgrade as cli_upgrade
 from actors.cli.log import dump as cli_log
+from actors.cli.telling import watch as cli_watch
 
 if TYPE_CHECKING:
     from argparse import ArgumentParser, _SubParsersAction
@@ -25,6 +26,6 @@ if TYPE_CHECKING:
 
 def add_parsers(subparsers: _SubParsersAction[ArgumentParser]) -> None:
     """Add the commands of each module."""
-    administration = (cli_groups, cli_explain, cli_members, cli_topics, cli_configs)
+    administration = (cli_groups, cli_explain, cli_watch, cli_members, cli_topics, cli_configs)
     for command in (*administration, cli_backup, cli_exchange, cli_balance, cli_upgrade, cli_log):
         command.add_parser(subparsers)

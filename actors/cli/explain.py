@@ -16,7 +16,15 @@ from actors.cli.stories import ask
 from actors.clock import wall_ms
 from actors.errors import BadInputError
 from protocol.stories import json_form
-from protocol.stories.sentence import named, person, plain, quoted, seconds, short_sentence
+from protocol.stories.sentence import (
+    named,
+    person,
+    plain,
+    quoted,
+    seconds,
+    sentence,
+    short_sentence,
+)
 from protocol.stories.storms import find_storm, storm_lines
 from protocol.stories.under_way import under_way_sentence
 
@@ -95,7 +103,7 @@ def _exists(client: AdminClient, group_id: str) -> bool:
 def _print(answered: Answered, shown: Sequence[RebalanceStory], args: Namespace) -> None:
     print(f"group {named(args.group)}: {_begin(answered, len(shown))}")
     for story in shown:
-        print("\n".join(_lines(story, args)))
+        print("\n".join(story_lines(story, args)))
     if answered.now is not None:
         print(_now_line(answered.now))
     storm = find_storm(answered.stories, wall_ms())
@@ -122,9 +130,13 @@ def _begin(answered: Answered, count: int) -> str:
     return f"{total} {noun}{last}; {since}"
 
 
-def _lines(story: RebalanceStory, args: Namespace) -> Iterator[str]:
+def story_lines(
+    story: RebalanceStory, args: Namespace, *, has_group: bool = False
+) -> Iterator[str]:
+    """Return a story as lines; ``has_group``: with the group's name."""
     took = f"{seconds(story.took_ms):>8}"
-    yield f"{_time(story.started_ms)} {took}  {short_sentence(story)}"
+    told = sentence(story) if has_group else short_sentence(story)
+    yield f"{_time(story.started_ms)} {took}  {told}"
     if args.verbose:
         yield from (f"    {line}" for line in _details(story))
 
@@ -187,7 +199,7 @@ def _print_json(answered: Answered, shown: Sequence[RebalanceStory], args: Names
         "since_ms": answered.since_ms,
         "dropped": answered.dropped,
         "silent_nodes": list(answered.silent),
-        "rebalances": [_as_json(each) for each in shown],
+        "rebalances": [story_as_json(each) for each in shown],
         "under_way": _now_as_json(answered.now),
         "storm": None if storm is None else asdict(storm),
     }
@@ -201,7 +213,8 @@ def _now_as_json(now: UnderWay | None) -> dict[str, Any] | None:
     return {**value, "sentence": under_way_sentence(now)}
 
 
-def _as_json(story: RebalanceStory) -> dict[str, Any]:
+def story_as_json(story: RebalanceStory) -> dict[str, Any]:
+    """Return a story as JSON, with its sentence."""
     value: dict[str, Any] = json_form.plain(story)
     return {**value, "sentence": short_sentence(story), "kept": story.kept}
 
@@ -223,9 +236,9 @@ def _follow(client: AdminClient, answered: Answered, args: Namespace) -> None:
                 continue
             seen[story.key] = story.revision
             if args.as_json:
-                print(json.dumps(_as_json(story)), flush=True)
+                print(json.dumps(story_as_json(story)), flush=True)
             else:
-                print("\n".join(_lines(story, args)), flush=True)
+                print("\n".join(story_lines(story, args)), flush=True)
         if newer.now is not None and told_now != _moment(newer.now):
             document = json.dumps({"under_way": _now_as_json(newer.now)})
             print(document if args.as_json else _now_line(newer.now), flush=True)

@@ -1,0 +1,1 @@
+"""``rollcall watch``: the command, and what it prints."""

@@ -1,0 +1,53 @@
+"""The logs that a Kafka 4.3.1 wrote for groups of every type, as a watch reads them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from protocol.record_batches import read_batches
+from protocol.stories.sentence import sentence
+from protocol.stories.teller import StoryTeller
+from protocol.watching import group_view, overview
+from protocol.watching.watch import ClusterWatch
+from tests.protocol.watching.records import NOW
+
+LOGS = Path(__file__).parents[1] / "backup" / "kafka-4.3.1"
+
+
+SENTENCES = [
+    "group a-classic: generation 0 → 1: member static-1 (127.0.0.1) joined (inferred: it and 1 more"
+    " are new in generation 1); 4 partitions newly assigned",
+    "group a-consumer: epoch 1 → 2: member static-consumer-member (127.0.0.1) joined; 4 partitions"
+    " newly assigned",
+    "group a-share: epoch 1 → 2: member rollcall-tests (127.0.0.1) joined; 0 partitions moved",
+    "group a-share: epoch 2 → 3: more of its partitions may be assigned; 4 partitions newly"
+    " assigned",
+    "group a-streams: epoch 1 → 2: member rollcall-tests (127.0.0.1) joined; 0 tasks moved; another"
+    " rebalance began before it was done",
+    "group a-streams: epoch 2 → 3: all topics of its topology exist now; 8 tasks newly assigned;"
+    " its end was not seen yet",
+]
+
+
+def test_groups_of_every_type() -> None:
+    watch, teller, told = ClusterWatch(), StoryTeller(0), {}
+    for path in sorted(LOGS.glob("__consumer_offsets-*/*.log")):
+        with path.open("rb") as file:
+            for batch in read_batches(file):
+                for record in () if batch.is_control else batch.records:
+                    for fact in watch.take(record.key, record.value, NOW + record.offset):
+                        told |= {story.key: story for story in teller.tell(fact)}
+    assert (watch.unreadable, sum(watch.unknown.values())) == (0, 0)
+    rows = {row.group_id: row for row in overview.rows(watch.outlook, lambda *_: None)}
+    assert {name: (row.group_type, row.state, row.members) for name, row in rows.items()} == {
+        "a-classic": ("classic", "Stable", 2),
+        "a-consumer": ("consumer", "Stable", 1),
+        "a-share": ("share", "Stable", 1),
+        "a-simple": ("simple", "Empty", 0),
+        "a-streams": ("streams", "Reconciling", 1),
+    }
+    owned = {name: [*group_view.members(watch.outlook, name)] for name in rows}
+    assert [len(each.owned) for each in owned["a-classic"]] == [2, 2]
+    tasks = tuple(f"{subtopology}_{n}" for subtopology in range(2) for n in range(4))
+    assert [each.owned for each in owned["a-streams"]] == [tasks]
+    assert sorted(map(sentence, told.values())) == SENTENCES

@@ -1,0 +1,286 @@
+"""What a session tells, from where on, and what ends it; the log is a list here."""
+
+from __future__ import annotations
+
+import threading
+from typing import TYPE_CHECKING, Any
+from uuid import UUID
+
+import pytest
+
+from actors.errors import BadInputError, CommandError, ExitCode, FailureError
+from actors.watching import session as sessions
+from actors.watching.place import PlaceFile
+from actors.watching.reader import Found, ReadBatch, WatchedRecord
+from actors.watching.session import Options, WatchSession
+from protocol.groups.topics import Topic
+from protocol.records import Record, encode
+from protocol.stories.sentence import sentence
+from tests.protocol.watching.records import (
+    NOW,
+    current,
+    epoch,
+    generation,
+    joined,
+    member,
+    targets,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping
+    from pathlib import Path
+
+    from protocol.groups.facts import Fact
+    from protocol.stories.storms import RebalanceStorm
+    from protocol.stories.story import RebalanceStory
+
+BOOTSTRAP = "kafka:9092"
+
+
+class SaidError:
+    """An error as librdkafka reports it."""
+
+    def __init__(self, name: str, *, is_fatal: bool = False) -> None:
+        self._name, self._is_fatal = name, is_fatal
+
+    def name(self) -> str:
+        return self._name
+
+    def str(self) -> str:
+        return f"{self._name} happened\nand more"
+
+    def fatal(self) -> bool:
+        return self._is_fatal
+
+
+class Log:
+    """A log of one partition; ``script`` has what comes after it was read, a poll each."""
+
+    def __init__(self, *records: tuple[Any, Any]) -> None:
+        self.records = [encode(Record(*each)) for each in records]
+        self.script: list[Callable[[], ReadBatch] | None] = []
+        self.errors: list[SaidError] = []
+        self.stop = threading.Event()
+        self.at = self.polls = 0
+        self.id, self.cluster, self.is_there = "one", "c", True
+        self.is_answering = True
+
+    def find(self) -> Found:
+        return Found(self.cluster, self.id, {0: 0}, {0: len(self.records)})
+
+    def start(self, offsets: Mapping[int, int]) -> None:
+        self.at = offsets[0]
+
+    def poll(self, timeout_s: float) -> ReadBatch:
+        first, self.at = self.at, len(self.records)
+        if first < self.at:
+            return self.batch(first)
+        self.polls += 1
+        if self.polls == 1:
+            return ReadBatch((), (0,), ())
+        if not self.script:
+            self.stop.set()
+            return ReadBatch((), (), ())
+        action = self.script.pop(0)
+        return ReadBatch((), (), ()) if action is None else action()
+
+    def batch(self, first: int) -> ReadBatch:
+        found = [
+            WatchedRecord(0, offset, key, value, NOW + offset)
+            for offset, (key, value) in enumerate(self.records)
+        ]
+        return ReadBatch(found[first:], (), ())
+
+    def append(self, *records: tuple[Any, Any]) -> ReadBatch:
+        first = len(self.records)
+        self.records += [encode(Record(*each)) for each in records]
+        self.at = len(self.records)
+        return self.batch(first)
+
+    def take_errors(self) -> list[Any]:
+        taken, self.errors = self.errors, []
+        return taken
+
+    def exists(self) -> bool | None:
+        return self.is_there if self.is_answering else None
+
+    def topic_id(self) -> str:
+        return self.id if self.is_there else ""
+
+    def topics(self) -> Iterable[Topic]:
+        return [Topic(UUID(int=7), "t", 4)]
+
+
+class Told:
+    """What was told, as text."""
+
+    def __init__(self) -> None:
+        self.sentences: list[str] = []
+        self.notes: list[str] = []
+        self.storms: list[str] = []
+        self.loads = 0
+
+    def loaded(self, session: WatchSession) -> None:
+        self.loads += 1
+
+    def told(self, stories: Iterable[RebalanceStory]) -> None:
+        self.sentences += [sentence(each).split(":")[1].strip() for each in stories]
+
+    def stormed(self, group_id: str, storm: RebalanceStorm) -> None:
+        self.storms.append(group_id)
+
+    def noted(self, sentence: str) -> None:
+        self.notes.append(sentence)
+
+
+A, B = member("a", 0, 1), member("b", 2, 3)
+START = (generation(0), generation(1, A))
+
+
+def watched(log: Log, **options: Any) -> tuple[Told, WatchSession]:
+    told = Told()
+    session = WatchSession(log, Options(bootstrap=BOOTSTRAP, **options), told)
+    session.run(log.stop)
+    return told, session
+
+
+def test_from_now_on_only_what_comes_is_told() -> None:
+    log = Log(*START)
+    log.script = [lambda: log.append(generation(2, A, B)), lambda: log.append(generation(3, B))]
+    facts: list[Fact] = []
+    told, session = watched(log, observe=facts.append)
+    assert told.sentences == ["generation 1 → 2", "generation 2 → 3"]
+    assert (told.loads, told.notes, session.partitions) == (1, [], 1)
+    assert len(facts) == 4  # joined, its rebalance, gone, its rebalance
+    assert len(session.history.stories("g")) == 2
+
+
+def test_from_the_beginning_all_is_told() -> None:
+    log = Log(*START, generation(2, A, B))
+    told, _ = watched(log, is_from_beginning=True)
+    assert told.sentences == ["generation 0 → 1", "generation 1 → 2"]
+
+
+def test_with_a_place_what_came_since_is_told_once(tmp_path: Path) -> None:
+    place = PlaceFile(tmp_path / "place")
+    log = Log(*START)
+    assert watched(log, place=place)[0].sentences == []
+    assert place.load() is not None
+    log = Log(*START, generation(2, A, B))
+    assert watched(log, place=place)[0].sentences == ["generation 1 → 2"]
+    assert watched(Log(*START, generation(2, A, B)), place=place)[0].sentences == []
+
+
+def test_the_end_of_a_rebalance_that_was_under_way_is_told(tmp_path: Path) -> None:
+    place = PlaceFile(tmp_path / "place")
+    begun = (joined("a"), epoch(2), *targets(2, {"a": (0,)}))
+    told, _ = watched(Log(*begun), place=place, is_from_beginning=True)
+    assert told.sentences == ["epoch 1 → 2"]
+    told, session = watched(Log(*begun, current("a", 2, 0)), place=place)
+    assert told.sentences == ["epoch 1 → 2"]
+    (story,) = session.history.stories("g")
+    assert (story.outcome, story.revision) == ("stable", 1)
+
+
+def test_a_place_of_another_log_is_refused_or_left_alone(tmp_path: Path) -> None:
+    place = PlaceFile(tmp_path / "place")
+    watched(Log(*START, generation(2, A, B)), place=place)
+    log = Log(*START)
+    log.cluster = "other"
+    with pytest.raises(FailureError, match="the state is of the cluster c, and this is other"):
+        watched(log, place=place)
+    for log in (Log(*START), Log(*START, generation(2, A, B))):
+        log.id = "two" if len(log.records) == 3 else log.id
+        told, _ = watched(log, place=place)
+        assert told.notes == ["__consumer_offsets is not the one of before: starting anew"]
+        assert told.sentences == []
+
+
+@pytest.mark.parametrize("text", ["", "[]", "{}", '{"version": 2}', "null", '{"version":1}'])
+def test_a_file_that_is_no_place(tmp_path: Path, text: str) -> None:
+    path = tmp_path / "place"
+    path.write_text(text)
+    with pytest.raises(BadInputError, match="is no state of `rollcall watch`"):
+        PlaceFile(path).load()
+
+
+def test_what_the_log_lost_is_read_anew_and_not_told_again() -> None:
+    log = Log(*START)
+
+    def truncate() -> ReadBatch:
+        del log.records[-1]
+        log.polls = 0
+        return ReadBatch((), (), (0,))
+
+    log.script = [
+        lambda: log.append(generation(2, A, B)),
+        truncate,
+        lambda: log.append(generation(2, A, B), generation(3, A)),
+    ]
+    told, session = watched(log)
+    assert told.notes == [
+        "partition 0 of __consumer_offsets was cut off before offset 3: reading everything again"
+    ]
+    assert told.sentences == ["generation 1 → 2", "generation 1 → 2", "generation 2 → 3"]
+    assert (told.loads, session.watch.records) == (2, 4)
+
+
+def test_while_no_broker_answers_it_says_so_once() -> None:
+    log = Log(*START)
+
+    def fail() -> ReadBatch:
+        log.is_answering = False
+        log.errors = [SaidError("_ALL_BROKERS_DOWN"), SaidError("_TRANSPORT")]
+        return ReadBatch((), (), ())
+
+    log.script = [fail, fail, lambda: log.append(generation(2, A, B))]
+    told, _ = watched(log)
+    assert told.notes == [
+        "no broker answers: trying again until one does",
+        "a broker answers again",
+    ]
+    assert told.sentences == ["generation 1 → 2"]
+
+
+@pytest.mark.parametrize("is_other", [False, True])
+def test_a_topic_that_is_deleted_ends_it(is_other: bool) -> None:
+    log = Log(*START)
+
+    def delete() -> ReadBatch:
+        log.is_there, log.id = is_other, "two"
+        log.errors = [SaidError("UNKNOWN_TOPIC_OR_PART")]
+        return ReadBatch((), (), ())
+
+    log.script = [delete, None]
+    with pytest.raises(FailureError, match="__consumer_offsets was deleted"):
+        watched(log)
+
+
+@pytest.mark.parametrize(
+    ("error", "said"),
+    [
+        (SaidError("_AUTHENTICATION"), "refuse the connection: _AUTHENTICATION happened; give"),
+        (SaidError("TOPIC_AUTHORIZATION_FAILED"), "not allowed to read __consumer_offsets: it"),
+        (SaidError("_FATAL", is_fatal=True), "the consumer cannot go on: _FATAL happened"),
+    ],
+)
+def test_what_ends_it(error: SaidError, said: str) -> None:
+    log = Log(*START)
+    log.errors = [error]
+    with pytest.raises(CommandError, match=said) as raised:
+        watched(log)
+    assert raised.value.exit_code is ExitCode.FAILURE
+
+
+def test_what_does_not_end_it() -> None:
+    log = Log(*START)
+    log.errors = [SaidError("GROUP_AUTHORIZATION_FAILED"), SaidError("_MSG_TIMED_OUT")]
+    assert watched(log)[0].notes == []
+
+
+def test_a_storm_is_told_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sessions, "wall_ms", lambda: NOW)
+    records = [generation(number, A, *([B] if number % 2 else [])) for number in range(2, 12)]
+    log = Log(*START, *records)
+    told, _ = watched(log, is_from_beginning=True)
+    assert told.storms == ["g"]

@@ -1,0 +1,57 @@
+"""A watched group's rebalances become traces, which say what was inferred."""
+
+from __future__ import annotations
+
+from actors.telemetry.rebalance_traces import RebalanceTraces, Trace
+from protocol.records import Record, encode
+from protocol.watching.watch import ClusterWatch
+from tests.protocol.watching.records import (
+    NOW,
+    current,
+    epoch,
+    generation,
+    gone,
+    joined,
+    member,
+    targets,
+)
+
+
+def traced(*records: tuple[object, object]) -> list[Trace]:
+    """Return the traces of records, one a second."""
+    watch, traces, found = ClusterWatch(), RebalanceTraces(), []
+    for number, record in enumerate(records):
+        key, value = encode(Record(*record))  # type: ignore[arg-type]
+        for fact in watch.take(key, value, NOW + number * 1_000):
+            found += traces.tell(fact, None)
+    return found
+
+
+def test_a_classic_group() -> None:
+    first, second = traced(
+        generation(0),
+        generation(1, member("a", 0), since=NOW + 500),
+        generation(2, member("a", 0), member("b", 1)),
+    )
+    assert (first.started_ms, first.ended_ms) == (NOW, NOW + 1_000)
+    assert first.attributes["rollcall.rebalance.inferred"] == "it is new in generation 1"
+    assert [span.name for span in second.spans] == ["trigger", "join", "sync"]
+    assert second.attributes["rollcall.rebalance.trigger"] == "member-joined"
+
+
+def test_a_group_with_targets() -> None:
+    first, second = traced(
+        joined("a"),
+        epoch(2),
+        *targets(2, {"a": (0,)}),
+        current("a", 2, 0),
+        *gone("a"),
+        epoch(3),
+    )
+    assert first.attributes["rollcall.rebalance.inferred"] == ""  # and so it is left out
+    assert first.attributes["rollcall.rebalance.outcome"] == "stable"
+    assert second.attributes["rollcall.rebalance.trigger"] == "member-gone"
+    assert second.attributes["rollcall.rebalance.outcome"] == "empty"
+    assert str(second.attributes["rollcall.rebalance.inferred"]).startswith(
+        "it left or its session"
+    )
