@@ -16,6 +16,7 @@ from actors.cli.client import parse_bootstrap
 from actors.cli.explain import story_as_json, story_lines
 from actors.cli.session import note
 from actors.cli.tables import documents, table
+from actors.cluster.listening_ports import LOCAL_HOST
 from actors.errors import BadInputError
 from protocol.stories.sentence import named
 from protocol.stories.storms import storm_lines
@@ -27,10 +28,12 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from actors.watching.reader import Reader
-    from actors.watching.session import WatchSession
+    from actors.watching.serving import ConsoleThread
+    from actors.watching.session import Options, WatchSession
     from protocol.stories.storms import RebalanceStorm
     from protocol.stories.story import RebalanceStory
 
+PORT_MAX: Final = 65_535
 HEADER: Final = (
     "group", "type", "state", "members", "epoch", "target epoch", "behind", "offsets", "lag",
 )  # fmt: skip
@@ -76,6 +79,11 @@ def add_parser(subparsers: _SubParsersAction[ArgumentParser]) -> None:
         help="that of the groups that are not classic: no record has it (default: %(default)s)",
     )
     parser.add_argument(
+        "--console",
+        metavar="[HOST:]PORT",
+        help="serve pages and metrics there (default host: 127.0.0.1; port 0 takes a free one)",
+    )
+    parser.add_argument(
         "--once", action="store_true", help="only print the groups as they are now, and end"
     )
     parser.add_argument(
@@ -113,15 +121,37 @@ def run(args: Namespace) -> int:
         metrics=metrics,
     )
     session = WatchSession(reader, options, _Printer(args))
+    console: ConsoleThread | None = None
     try:
+        if args.console is not None:
+            console = _console(session, reader, options, args.console)
         with _stopped_by_signals() as stop:
             session.run(stop, is_once=args.once)
         if args.once and session.is_loaded:
             _print_groups(session, reader, args)
     finally:
+        if console is not None:
+            console.close()
         exports.close()
         reader.close()
     return 0
+
+
+def _console(
+    session: WatchSession, reader: Reader, options: Options, address: str
+) -> ConsoleThread:
+    from actors.watching.console import WatchedSource
+    from actors.watching.ends import PartitionEnds
+    from actors.watching.serving import ConsoleThread
+
+    host, _, port = address.rpartition(":")
+    if not port.isascii() or not port.isdigit() or int(port) > PORT_MAX:
+        raise BadInputError(f"--console takes a port, or HOST:PORT, and not {address!r}")
+    source = WatchedSource(session, options.bootstrap, PartitionEnds(reader), options.metrics)
+    console = ConsoleThread(source, host.strip("[]") or LOCAL_HOST, int(port))
+    shown = host or LOCAL_HOST
+    note(f"console: http://{shown}:{console.port}")
+    return console
 
 
 @contextlib.contextmanager
