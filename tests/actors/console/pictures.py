@@ -11,6 +11,8 @@ from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
+from playwright.sync_api import Page
+
 from actors.clock import wall_ms
 from actors.console.server import ConsoleServer
 from actors.console.source import GroupList, ListedGroup, ShownNode, ShownPartition, Worker
@@ -18,6 +20,7 @@ from protocol.stories.causes import Cause
 from protocol.stories.story import Move, Unserved, Wait, Waited, Who
 from tests.actors.console.sources import FakeSource, cluster, detail, member, story
 from tests.browser import chromium, opened
+from tests.waiting import WITHIN_S, until
 
 PICTURES = Path(__file__).parents[3] / "docs" / "pictures"
 SIZE_BYTES_MAX = 200_000
@@ -160,6 +163,12 @@ def failover(has_failed: bool) -> FakeSource:
     return source
 
 
+def await_updates(page: Page, least: int = 1) -> None:
+    """Wait until a page was brought up to date; its policy forbids Playwright's own waits."""
+    script = "Number(document.documentElement.dataset.updates || 0)"
+    until(lambda: page.evaluate(script) >= least, WITHIN_S + 2 * least, "the page is up to date")
+
+
 def take(directory: Path) -> None:
     """Take every picture into a directory."""
     with chromium() as browser:
@@ -167,7 +176,7 @@ def take(directory: Path) -> None:
             served(Lively()) as url,
             opened(browser, url, viewport=SIZE, color_scheme="light") as watched,
         ):
-            watched.page.wait_for_function("document.documentElement.dataset.updates > 24")
+            await_updates(watched.page, 25)
             watched.page.screenshot(path=directory / "console-calm.png")
         with (
             served(storm()) as url,
@@ -175,14 +184,14 @@ def take(directory: Path) -> None:
                 browser, f"{url}/group?id=orders", viewport=SIZE, color_scheme="dark"
             ) as watched,
         ):
-            watched.page.wait_for_function("document.documentElement.dataset.updates > 0")
+            await_updates(watched.page)
             watched.page.screenshot(path=directory / "console-storm.png")
         source = failover(has_failed=False)
         with (
             served(source) as url,
             opened(browser, f"{url}/cluster", viewport=SIZE, color_scheme="light") as watched,
         ):
-            watched.page.wait_for_function("document.documentElement.dataset.updates > 0")
+            await_updates(watched.page)
             source.shown = failover(has_failed=True).shown
             watched.page.wait_for_selector("text=leader 1 → 2")
             watched.page.screenshot(path=directory / "console-failover.png")

@@ -7,12 +7,12 @@ import pytest
 from playwright.sync_api import Browser
 
 from actors.console.source import GroupList
-from tests.actors.console.pictures import served, storm
+from tests.actors.console.pictures import await_updates, served, storm
 from tests.actors.console.sources import HOSTILE, FakeSource, group
 from tests.browser import WatchedPage, chromium, opened
+from tests.waiting import WITHIN_S, until
 
 PHONE = {"width": 375, "height": 700}
-UPDATED = "document.documentElement.dataset.updates > 0"
 
 
 @pytest.fixture(scope="module")
@@ -32,7 +32,7 @@ def test_pages_are_alive_quiet_and_fit_a_phone(browser: Browser) -> None:
     with served(source) as url:
         for target in ("/", "/group?id=orders", "/cluster"):
             with opened(browser, url + target, viewport=PHONE) as watched:
-                watched.page.wait_for_function(UPDATED)
+                await_updates(watched.page)
                 width = watched.page.evaluate("document.documentElement.scrollWidth")
                 assert width <= PHONE["width"], target
                 check_quiet(watched, url)
@@ -46,10 +46,9 @@ def test_pages_are_alive_quiet_and_fit_a_phone(browser: Browser) -> None:
             page.wait_for_selector("text=refunds")
             page.keyboard.press("/")
             page.keyboard.type("pay")
-            page.wait_for_function(
-                "!document.getElementById('list').textContent.includes('refunds')"
-            )
-            assert "payments" in page.locator("#list").inner_text()
+            shown = page.locator("#list")
+            until(lambda: "refunds" not in shown.inner_text(), WITHIN_S, "the list is filtered")
+            assert "payments" in shown.inner_text()
             assert page.evaluate("location.search") == "?q=pay"
             assert page.evaluate("document.activeElement.name") == "q", "it keeps the focus"
             page.keyboard.press("Escape")
@@ -65,6 +64,6 @@ def test_hostile_names_do_nothing(browser: Browser) -> None:
     with served(source) as url:
         for target in ("/", "/cluster", "/group?" + urlencode({"id": HOSTILE})):
             with opened(browser, url + target) as watched:
-                watched.page.wait_for_function(UPDATED)
+                await_updates(watched.page)
                 assert watched.page.locator("main img").count() == 0
                 check_quiet(watched, url)
