@@ -24,8 +24,12 @@ if TYPE_CHECKING:
 Members: TypeAlias = LiveLoad | GroupObserver
 """The members of a drill: its own, or those of others that it only watches."""
 
-STABLE_MS_MAX: Final = 60_000
+STABLE_MS_MAX: Final = 180_000
 STABLE_MS_PER_MEMBER: Final = 15
+"""How long members may take to join before a drill: nothing of that is judged.
+
+Groups whose assignor worker gets no processor for a while are Stable only then.
+"""
 WARM_UP_S: Final = 3.0
 """The time from Stable to the first step: every member has had a heartbeat and a commit."""
 
