@@ -71,6 +71,7 @@ CHARTS: Final = {
     "members": "Members and partitions that wait",
     "waits": "How long members waited for an assignment",
     "gaps": "Gaps between answered heartbeats",
+    "requests": "How long heartbeats and commits took",
     "errors": "Errors in each step",
 }
 """The charts of a group, by what the script draws."""
@@ -192,7 +193,7 @@ def _story(story: GroupStory, title: str, place: str) -> Iterator[str]:
     if words := FORMS[story.ownership.form].format(story.ownership.band):
         yield f'<p class="soft">{words}</p>\n'
     for kind, words in CHARTS.items():
-        if kind != "errors" or story.trends.errors:
+        if _is_drawn(story, kind):
             yield f'<div class="chart"><h4>{words}</h4>'
             yield f'<figure {place} data-draws="{kind}"></figure></div>\n'
     later = sum(not each.is_initial for each in story.rebalances)
@@ -200,6 +201,13 @@ def _story(story: GroupStory, title: str, place: str) -> Iterator[str]:
     yield f"<details{is_open}><summary>Rebalances: {later}</summary>"
     yield f"{rebalances_table(story)}</details>\n"
     yield "</section>\n"
+
+
+def _is_drawn(story: GroupStory, kind: str) -> bool:
+    """Whether there is anything in a chart that not every group has."""
+    if kind == "errors":
+        return bool(story.trends.errors)
+    return kind != "requests" or any(story.trends.durations_ms[kind]["max"])
 
 
 def _words(report: ReportDocument) -> Iterator[str]:

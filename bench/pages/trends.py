@@ -99,11 +99,26 @@ def _gaps(_record: ScenarioRecord, each: LifeRecord) -> Integers:
     return np.stack((signs[1:], np.diff(signs)))
 
 
+def _requests(_record: ScenarioRecord, each: LifeRecord) -> Integers:
+    """Return when each heartbeat and commit of a life was answered, and how long that took."""
+    times = [
+        (event.time_ms, event.time_ms - event.asked_ms)
+        for event in each.timeline.events
+        if event.kind in ANSWERED_AT_ONCE and event.asked_ms is not None
+    ]
+    return np.array(times, np.int64).reshape(-1, 2).T
+
+
+ANSWERED_AT_ONCE: Final = (MemberHistoryKind.HEARTBEAT, MemberHistoryKind.COMMITTED)
+"""Requests of the other kinds wait for other members."""
+
 DurationsOf: TypeAlias = "Callable[[ScenarioRecord, LifeRecord], Integers]"
 """Returns two rows: when each duration of a life ended, and its length, both in milliseconds."""
 
-DURATIONS: Final[Mapping[str, DurationsOf]] = {"waits": _waits, "gaps": _gaps}
-"""What is measured in percentiles: waits for an assignment, and gaps between heartbeats."""
+DURATIONS: Final[Mapping[str, DurationsOf]] = {
+    "waits": _waits, "gaps": _gaps, "requests": _requests,
+}  # fmt: skip
+"""What is measured in percentiles: waits for an assignment, gaps between heartbeats, requests."""
 
 
 def _signs(each: LifeRecord) -> Iterator[int]:

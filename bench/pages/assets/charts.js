@@ -198,6 +198,7 @@ const CHARTS = {
   },
   waits: { ...DURATIONS, isPoints: true, lines: (trends) => percentiles(trends.durations_ms.waits) },
   gaps: { ...DURATIONS, isLine: true, lines: (trends) => percentiles(trends.durations_ms.gaps) },
+  requests: { ...DURATIONS, isLine: true, lines: (trends) => percentiles(trends.durations_ms.requests) },
   errors: {
     words: count,
     scale: COUNTS_FROM_0,

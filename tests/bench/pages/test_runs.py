@@ -9,7 +9,7 @@ from bench.pages.groups import FIGURES
 from bench.pages.runs import report
 from bench.scenarios.scenario import Group, GroupLimits
 from bench.scenarios.verdict import COLUMNS, LIMITS, GroupVerdict
-from tests.bench.pages.histories import T0, A, J, event, handed_over, life, run
+from tests.bench.pages.histories import T0, A, H, J, event, handed_over, life, run
 
 
 def reported(*several):
@@ -90,6 +90,14 @@ def test_gaps_count_when_they_end():
     gaps = trends.durations_ms["gaps"]["max"]
     ends = {index * trends.step_ms: gap for index, gap in enumerate(gaps) if gap}
     assert ends == {2_100: 2_000, 3_500: 1_400}
+
+
+def test_request_times_are_those_of_heartbeats_and_commits_that_were_answered():
+    asked = replace(event(2_090, H, 1, ("t", 0)), asked_ms=2_050)
+    waited = replace(event(100, J), asked_ms=0)
+    told = run(life("x", 1, waited, event(100, A, 1, ("t", 0)), asked, event(4_000, H)))
+    trends = reported(told).runs[0].stories[0].trends
+    assert [each for each in trends.durations_ms["requests"]["max"] if each] == [40]
 
 
 def test_marks_belong_to_their_group_or_to_the_cluster():
