@@ -32,6 +32,7 @@ SHOWS: Final[Mapping[str, Callable[[Costs], bool]]] = {
         of["classic"].unavailable_member_ms
         > 10 * max(of[name].unavailable_member_ms for name in ("modern", "shared", "streams"))
     ),
+    "fifty-thousand": lambda of: not any(each.moved for each in of.values()),
     "kafka-broker-failure": lambda of: not any(each.moved for each in of.values()),
     "kafka-broker-rolling-bounce": lambda of: not any(each.moved for each in of.values()),
     "kafka-consumer-bounce": lambda of: of["classic"].rebalances == of["modern"].rebalances == 6,
@@ -85,11 +86,11 @@ MEMBERS_MAX: Final = 200
 
 
 def shortened(scenario: Scenario) -> Scenario:
-    """Return a scenario with the first copy of each large application, and a tenth of its pods."""
+    """Return a scenario with the first copy of each large application, and a twentieth of its pods."""
     if sum(group.replicas for group in scenario.groups) <= MEMBERS_MAX:
         return scenario
     groups = [
-        replace(group, replicas=group.replicas // 10)
+        replace(group, replicas=group.replicas // 20)
         for group in scenario.groups
         if group.name.removesuffix("-0") == group.name.rstrip("-0123456789")
     ]
