@@ -17,11 +17,14 @@ ROWS = [(scope, row) for scope, table in CONFIGS.items() for row in table.values
 
 
 def sources() -> Iterator[ast.Module]:
-    """Parse every module that may read a config: not the tables, and not what simulates."""
+    """Parse every module that may read a config.
+
+    Not the tables, not what simulates, and not what configures a consumer of somebody's Kafka.
+    """
     for package in PACKAGES:
         for path in sorted((ROOT / package).rglob("*.py")):
             is_table = path.name.startswith("config") and path.is_relative_to(ROOT / "protocol")
-            if not is_table and "simulation" not in path.parts:
+            if not is_table and not {"simulation", "watching"} & {*path.parts}:
                 yield ast.parse(path.read_text(), str(path))
 
 

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any, Final
 from protocol.groups.event_log import MemberEventLog
 from protocol.groups.fleet.kept_assignments import KeptAssignments
 from protocol.groups.modern.target_feed import TargetFeed
-from protocol.groups.modern.unsettled_period import UnsettledPeriod
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -146,6 +145,24 @@ class KeptForOperators:
     taken_over: deque[TakenOver]
     event_log: MemberEventLog
     client_software: dict[str, str]
+
+
+@dataclass(slots=True)
+class UnsettledPeriod:
+    """When members of a group were first found unsettled, and when last (Unix ms)."""
+
+    since_ms: int = 0
+    last_ms: int = -(1 << 62)
+
+    def continues(self, now: int, pause_ms: int) -> int:
+        """Note that a member is unsettled; return for how long the group has been so, in ms.
+
+        A new period begins when no member was found unsettled for ``pause_ms``.
+        """
+        if now - self.last_ms > pause_ms:
+            self.since_ms = now
+        self.last_ms = now
+        return now - self.since_ms
 
 
 @dataclass(slots=True, eq=False, repr=False)

@@ -8,8 +8,8 @@ import pytest
 
 from protocol.config import Configs
 from protocol.groups.consumer.group import KIND
+from protocol.groups.modern.runtime import UnsettledPeriod
 from protocol.groups.modern.unsettled import LASTING_HEARTBEATS_PER_S, heartbeat_interval_ms
-from protocol.groups.modern.unsettled_period import UnsettledPeriod
 
 T0 = 1_700_000_000_000
 ASSIGNMENT_MS, INTERVAL_MS, SOON_MS = 1_000, 5_000, 1_250
