@@ -93,7 +93,7 @@ def cluster(leader: int | None = 0, epoch: int = 4, **more: object) -> Cluster:
         ),
         "workers": (Worker(name="assignor 0", state="Running", runs=5, waiting=1),),
     }  # fmt: skip
-    return Cluster(cluster_id="c-1", bootstrap="h:0,h:1", **{**known, **more})  # type: ignore[arg-type]
+    return Cluster(**{"cluster_id": "c-1", "bootstrap": "h:0,h:1", **known, **more})  # type: ignore[arg-type]
 
 
 class FakeSource:
