@@ -86,7 +86,7 @@ MEMBERS_MAX: Final = 200
 
 
 def shortened(scenario: Scenario) -> Scenario:
-    """Return a scenario with one copy of each large application, and a twentieth of its pods."""
+    """Return a large scenario with one copy of each application, and a twentieth of its pods."""
     if sum(group.replicas for group in scenario.groups) <= MEMBERS_MAX:
         return scenario
     groups = [

@@ -1,0 +1,32 @@
+"""The table of README with our figures and Kafka's."""
+
+import pytest
+
+from bench.rehearsals.beside_kafka import BEGIN, COMMANDS, END, HEAD, PAGE, table
+from bench.rehearse import _parser
+from bench.scenarios.files import found_variants
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_each_command_rehearses_its_scenario_on_kafka_too(name: str) -> None:
+    program, command, *options = COMMANDS[name].split()
+    assert (program, command) == ("rollcall", "rehearse")
+    asked = _parser().parse_args(options)
+    assert (asked.scenario, asked.kafka) == (name, True)
+    assert set(asked.variant) <= set(found_variants(name))
+
+
+def test_our_figure_comes_before_kafkas() -> None:
+    ours = {"rebalances": 1, "unavailable_member_ms": 1_500, "unowned_ms": 2_000}
+    theirs = {"rebalances": 2, "unavailable_member_ms": 2_500, "unowned_ms": 0}
+    runs = [{"run": "real", "groups": {"a": ours}}, {"run": "kafka", "groups": {"a": theirs}}]
+    command = f"`{COMMANDS['mass-restart']}`"
+    assert table({"mass-restart": {"runs": runs}}).splitlines()[2:] == [
+        f"| {command} | a | 1 / 2 | 1.5 / 2.5 | 2.0 s / 0.0 s |"
+    ]
+
+
+def test_readme_has_the_table() -> None:
+    rows = PAGE.read_text("utf-8").split(BEGIN)[1].split(END)[0].strip().splitlines()
+    assert rows[0] == f"| {' | '.join(HEAD)} |"
+    assert len(rows) > 2
