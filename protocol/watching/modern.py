@@ -229,10 +229,11 @@ class ModernWatch:
         if value is None or group is None:
             return
         epoch = value.assignment_epoch
-        if memory.converted_epoch == epoch or (epoch == memory.told_epoch and not group.members):
+        is_told = epoch < memory.told_epoch or (epoch == memory.told_epoch and not group.members)
+        if memory.converted_epoch == epoch or is_told:
             memory.take_changes(epoch)
             memory.start_over(None)
-            memory.told_epoch = epoch
+            memory.told_epoch = max(epoch, memory.told_epoch)
             return
         yield assigned(self._outlook, group, memory, (epoch, time_ms))
         memory.start_over(time_ms)

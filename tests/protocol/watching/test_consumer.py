@@ -231,3 +231,13 @@ def test_of_many_that_are_awaited_some_are_named() -> None:
     (fact,) = facts
     assert (fact.awaited_count, len(fact.awaited), fact.members) == (50, AWAITED_MAX, 51)
     assert fact.awaited[0].member_id == "id-of-m0"
+
+
+def test_a_target_for_nobody_is_not_told_after_the_end(watched: Watched) -> None:
+    """A run of the assignor that began before everybody went."""
+    watched.write(joined("c"), epoch(4))
+    for number, name in enumerate("abc"):
+        watched.write(*gone(name), epoch(5 + number))
+    assert watched.news()[-1].endswith("no members are left")
+    watched.write(*targets(4, {}))
+    assert watched.news() == []
