@@ -186,7 +186,9 @@ def test_controller_and_console_may_die_too_and_another_shell_takes_the_cluster_
     def is_served() -> bool:
         with (
             suppress(OSError),
-            urllib.request.urlopen(cluster.ready["console"] + "/status.json") as answer,
+            urllib.request.urlopen(
+                cluster.ready["console"] + "/status.json", timeout=WITHIN_S
+            ) as answer,
         ):
             return bool(json.load(answer)["console"] == cluster.ready["console"])
         return False
