@@ -48,6 +48,9 @@ FAREWELL_S: Final = 0.5
 PARTS_S: Final = 10.0
 """How long to wait for earlier parts of a task after its last part has arrived."""
 
+UNTRACED_MAX: Final = 100
+"""Runs that wait to be told of; more of them are not."""
+
 GRACE_S: Final = 5.0
 """After the time limit: how long until faulthandler ends a blocked process."""
 
@@ -94,6 +97,8 @@ class AssignorWorker:
         self._began_at = time.perf_counter()
         self._tasks = Tasks(_log)
         self._traces: ComputeTraces | None = None
+        self._tracing = ThreadPoolExecutor(1, "traces")
+        self._untraced = 0
 
     async def pid(self) -> int:
         """Return the process id."""
@@ -221,8 +226,16 @@ class AssignorWorker:
                 raise RuntimeError(f"a run ended with {type(error).__name__}") from error
         packed = pack_answer(answer, RunTiming(queue_ms, (time.perf_counter() - began_at) * 1000))
         if isinstance(task, ComputeAssignment) and (context := read_context(parts)):
-            self._trace(context, task, (began_ns, time.time_ns()))
+            self._trace_aside(context, task, (began_ns, time.time_ns()))
         return packed
+
+    def _trace_aside(
+        self, context: str, task: ComputeAssignment, times_ns: tuple[int, int]
+    ) -> None:
+        """Tell of a run in another thread: no answer waits until OpenTelemetry is loaded."""
+        if self._untraced < UNTRACED_MAX:
+            self._untraced += 1
+            self._tracing.submit(self._trace, context, task, times_ns)
 
     def _trace(self, context: str, task: ComputeAssignment, times_ns: tuple[int, int]) -> None:
         """Tell of a run; the coordinator sends a context only if it exports traces itself."""
@@ -240,6 +253,8 @@ class AssignorWorker:
             self._traces.tell(context, times_ns, told)
         except Exception as error:
             _log.warning("a run cannot be traced: %s", reason_of(error))
+        finally:
+            self._untraced -= 1
 
 
 def _failed_answer(

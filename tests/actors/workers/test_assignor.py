@@ -79,6 +79,7 @@ def test_a_run_with_a_context_is_a_span_of_its_trace(
         worker = AssignorWorker()
         await ask(worker, 7, list(task_parts(task("g"), context)), "g")
         await ask(worker, 8, list(task_parts(task("untraced"))), "untraced")
+        worker._tracing.shutdown()
         assert worker._traces is not None
         worker._traces.close(WITHIN_S)
 
