@@ -111,9 +111,11 @@ def wait_until_settled(bootstrap: str, made: Ride) -> None:
                 )
 
             until(is_settled, 60, f"{client} has shared out the topic")
-            made.groups[group_id].look(bootstrap, group_id)
+    for riders in made.riders.values():  # later: a client's leader may join a second time at first
         for life in riders.lives.values():
             life.forget()
+        for group_id in riders.groups():
+            made.groups[group_id].look(bootstrap, group_id)
 
 
 def ride_through(doomed: servers.RollcallServer, made: Ride) -> None:
