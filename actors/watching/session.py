@@ -135,7 +135,7 @@ class WatchSession:
         self._begun: OrderedDict[str, Fact] = OrderedDict()
         self._told_from: dict[int, int] = {}
         self._next: dict[int, int] = {}
-        self._unread: set[int] = set()
+        self._unread: dict[int, int] = {}  # where partitions ended at the start
         self.is_down = False
         self._save, self._look = _Due(SAVE_S), _Due(LOOK_S)
         self._look_again = _Due(LOOK_AGAIN_S)
@@ -162,7 +162,7 @@ class WatchSession:
         self._told_from = self._first_told(found)
         self._look.is_due()
         self._refresh_topics()
-        self._read(found.starts)
+        self._read(found)
 
     def _first_told(self, found: Found) -> dict[int, int]:
         """Return, by partition, the first offset whose stories are told."""
@@ -185,11 +185,21 @@ class WatchSession:
             return None
         return place
 
-    def _read(self, starts: Mapping[int, int]) -> None:
-        self._next = dict(starts)
-        self._unread = set(starts)
+    def _read(self, found: Found) -> None:
+        self._next = dict(found.starts)
+        self._unread = dict(found.ends)
         self.is_loaded = False
-        self._source.start(starts)
+        self._source.start(found.starts)
+
+    def _note_read(self, ends: Iterable[int]) -> None:
+        """Note what has been read to its end, or to where that was at the start.
+
+        A partition to which clients commit all the time has no end that could be reached.
+        """
+        for each in ends:
+            self._unread.pop(each, None)
+        for each in [one for one, end in self._unread.items() if self._next[one] >= end]:
+            del self._unread[each]
 
     def _reload(self, truncated: Iterable[int]) -> None:
         """Begin anew where brokers have lost a part of the log; what was told is not told again."""
@@ -206,7 +216,7 @@ class WatchSession:
         self.watch = self._new_watch(self._options)
         self.watch.outlook.topics = topics
         self._begun.clear()
-        self._read(found.starts)
+        self._read(found)
 
     @staticmethod
     def _new_watch(options: Options) -> ClusterWatch:
@@ -230,7 +240,7 @@ class WatchSession:
         if batch.truncated:
             self._reload(batch.truncated)
             return
-        self._unread.difference_update(batch.ends)
+        self._note_read(batch.ends)
         if not self._unread and not self.is_loaded:
             self.is_loaded = True
             self._listener.loaded(self)

@@ -44,7 +44,7 @@ SHARE_TOPICS = 100
 INTERVAL_MS = 1_500
 """More than the assignment interval."""
 LIMITS = {
-    "consumer join": 255,
+    "consumer join": 258,
     "consumer settle": 127,
     "consumer full heartbeat": 77,
     "consumer heartbeat": 42,

@@ -155,6 +155,16 @@ def test_from_now_on_only_what_comes_is_told() -> None:
     assert len(session.history.stories("g")) == 2
 
 
+def test_a_log_to_which_clients_commit_all_the_time_is_read() -> None:
+    """Its end, as librdkafka tells it, never comes."""
+    log = Log(*START)
+    log.polls = 1
+    log.script = [lambda: log.append(generation(2, A, B)), lambda: log.append(generation(3, B))]
+    told, _ = watched(log)
+    assert told.loads == 1
+    assert told.sentences == ["generation 1 → 2", "generation 2 → 3"]
+
+
 def test_from_the_beginning_all_is_told() -> None:
     log = Log(*START, generation(2, A, B))
     told, _ = watched(log, is_from_beginning=True)

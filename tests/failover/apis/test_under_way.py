@@ -6,7 +6,7 @@ import json
 from datetime import timedelta
 from typing import Any
 
-from actors.cli import explain
+from actors.cli import explain, stories
 from failover.apis.stories import STORIES, UNDER_WAY_BYTES_MAX
 from failover.catalogue.cluster_view import GROUP
 from protocol.wire import messages as m
@@ -57,7 +57,7 @@ def test_a_group_at_rest_is_not_under_way() -> None:
 
 
 def test_the_command_says_it() -> None:
-    answered = explain._merged([described(joining("g"), "g")], ())
+    answered = stories._merged([described(joining("g"), "g")], ())
     assert answered.now is not None
     line = explain._now_line(answered.now)
     assert line.endswith(
@@ -67,6 +67,6 @@ def test_the_command_says_it() -> None:
 
 def test_what_a_node_of_another_version_says_is_no_error() -> None:
     answer = {"is_leader": True, "since_ms": 1, "dropped": 0, "stories": []}
-    assert explain._merged([answer], ()).now is None
-    odd = explain._merged([{**answer, "under_way": {"step": "of-the-future"}}], ())
+    assert stories._merged([answer], ()).now is None
+    odd = stories._merged([{**answer, "under_way": {"step": "of-the-future"}}], ())
     assert odd.now is None
