@@ -5,7 +5,6 @@ for them, and what both need is compiled once. ``tests/collector/main.go`` names
 ``python -m tests.otel_collector`` builds Jaeger and it ahead of the tests.
 """
 
-import fcntl
 import json
 import shutil
 import subprocess
@@ -19,7 +18,7 @@ from types import TracebackType
 from actors.telemetry.transports import DEFAULT
 from bench.servers.processes import free_port
 from tests import otlp_backend
-from tests.otlp_backend import FLAGS, MODULE, ROOT, VERSION, go, run_command
+from tests.otlp_backend import FLAGS, ROOT, VERSION, built_once, downloaded, go, run_command
 from tests.waiting import WITHIN_S, until
 
 HOME = ROOT / ".deps" / f"otelcol-of-jaeger-{VERSION}"
@@ -30,18 +29,11 @@ START_S = 30.0
 def installed() -> Path:
     """Give the program; the first call builds it, which takes a minute or two."""
     parts = sha256((ROOT / SOURCE).read_bytes()).hexdigest()[:12]
-    program = HOME / f"otelcol-{parts}"
-    HOME.mkdir(parents=True, exist_ok=True)
-    with (HOME / "lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        if not program.exists():
-            _build(program)
-    return program
+    return built_once(HOME / f"otelcol-{parts}", _build)
 
 
 def _build(program: Path) -> None:
-    said = run_command([go(), "mod", "download", "-json", f"{MODULE}@{VERSION}"], HOME)
-    pins = Path(json.loads(said)["Dir"])
+    pins = downloaded(HOME)
     for name in ("go.mod", "go.sum"):
         (HOME / name).unlink(missing_ok=True)
         shutil.copyfile(pins / name, HOME / name)

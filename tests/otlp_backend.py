@@ -12,6 +12,7 @@ import shutil
 import subprocess
 import sys
 import urllib.request
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
@@ -54,25 +55,35 @@ LISTENERS = (
 
 
 def installed() -> Path:
-    """Give the program; the first call builds it, which takes some minutes.
+    """Give the program; the first call builds it, which takes some minutes."""
+    return built_once(HOME / "jaeger", _build)
+
+
+def built_once(program: Path, build: Callable[[Path], None]) -> Path:
+    """Give a program, built if it is not there.
 
     Several processes may call at once: one builds, the others wait for it.
     """
-    program = HOME / "jaeger"
-    HOME.mkdir(parents=True, exist_ok=True)
-    with (HOME / "lock").open("w") as lock:
+    home = program.parent
+    home.mkdir(parents=True, exist_ok=True)
+    with (home / "lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not program.exists():
-            _build(program)
+            build(program)
     return program
+
+
+def downloaded(home: Path) -> Path:
+    """Give the directory of Jaeger's module, in Go's own cache."""
+    said = run_command([go(), "mod", "download", "-json", f"{MODULE}@{VERSION}"], home)
+    return Path(json.loads(said)["Dir"])
 
 
 def _build(program: Path) -> None:
     """Build in a copy of the downloaded module: its own go.sum then vouches for all it imports."""
-    said = run_command([go(), "mod", "download", "-json", f"{MODULE}@{VERSION}"], HOME)
     source = HOME / "source"
     shutil.rmtree(source, ignore_errors=True)
-    shutil.copytree(json.loads(said)["Dir"], source, copy_function=shutil.copyfile)
+    shutil.copytree(downloaded(HOME), source, copy_function=shutil.copyfile)
     for directory, _, _ in os.walk(source):
         Path(directory).chmod(0o755)  # Go's own copy is read-only
     factory = source / FACTORY
