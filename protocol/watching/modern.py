@@ -189,6 +189,8 @@ class ModernWatch:
             return
         if self._outlook.departed.pop(group_id, None) is not None:
             memory.converted_epoch = value.epoch
+            memory.candidates.clear()  # who waited to join the group of before is a member by now
+            memory.hints.clear()
             yield GroupConverted(
                 group_id=group_id,
                 time_ms=time_ms,

@@ -3,19 +3,24 @@
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from functools import partial
+from typing import TypeVar
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from tests.clients import wire
-from tests.waiting import until
+from tests.waiting import WITHIN_S, until
 
+T = TypeVar("T")
 Partition = tuple[str, int]
 
 POLL_S = 0.02
 ADMIN_S = 20.0
 # librdkafka writes to stderr when a server goes away, which the tests do on purpose.
 QUIET = {"log_level": 0}
+MOVED = {*wire.NOT_NOW, KafkaError._TIMED_OUT, KafkaError._TRANSPORT, KafkaError._WAIT_COORD}
+"""What a call may end with while its group's coordinator is changing."""
+
 CLASSIC = {"session.timeout.ms": 6000, "heartbeat.interval.ms": 200}
 
 
@@ -110,6 +115,20 @@ def wait_until_all_own(consumers: Sequence[Consumer], partitions: int, deadline_
         return sum(counts) == partitions and all(counts)
 
     until(is_done, deadline_s, "every consumer has its share")
+
+
+def once_back(call: Callable[[], T], what: str) -> T:
+    """Call until no error says that the coordinator has moved; librdkafka tells it the caller."""
+
+    def ask() -> list[T]:
+        try:
+            return [call()]
+        except KafkaException as error:
+            if error.args[0].code() not in MOVED:
+                raise
+            return []
+
+    return until(ask, WITHIN_S, what)[0]
 
 
 def _pairs(partitions: Iterable[TopicPartition]) -> set[Partition]:

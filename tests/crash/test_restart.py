@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
 
 import pytest
 from confluent_kafka import (
@@ -26,6 +27,7 @@ from tests.clients.confluent import (
     admin,
     create_topics,
     is_shared_out,
+    once_back,
     partitions_of,
     poll_until,
 )
@@ -90,11 +92,14 @@ def test_static_members_notice_nothing_but_a_reconnect_and_all_else_is_kept(
     assert sorted(after.members, key=str) == sorted(before.members, key=str)
     assert wire.generation_of(bootstrap, name) == generation
 
-    found = members[0].consumer.committed([TopicPartition(name, p) for p in range(4)], timeout=30)
+    wanted = [TopicPartition(name, p) for p in range(4)]
+    consumer = members[0].consumer
+    found = once_back(lambda: consumer.committed(wanted, timeout=WITHIN_S), "offsets are answered")
     assert [(p.offset, p.metadata) for p in found] == [(100 + p, "before") for p in range(4)]
     for member in members:
         owned = [TopicPartition(t, p, 200 + p) for t, p in member.assigned]
-        member.consumer.commit(offsets=owned, asynchronous=False)
+        commit = partial(member.consumer.commit, offsets=owned, asynchronous=False)
+        once_back(commit, "offsets are committed")
     assert wire.generation_of(bootstrap, name) == generation
     assert [(m.given, m.revoked) for m in members] == story
     kept.check(bootstrap)

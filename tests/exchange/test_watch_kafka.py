@@ -132,8 +132,12 @@ class Watching:
                 if each["group_id"] == group_id and re.search(pattern, each["sentence"])
             ]
 
-        told = [each["sentence"] for each in self.stories()]
-        return until(found, TOLD_S, f"{group_id}: {pattern} (told so far: {told})")[-1]
+        try:
+            return until(found, TOLD_S, f"{group_id}: {pattern}")[-1]
+        except AssertionError as error:
+            told = [f"{each['group_id']}: {each['sentence']}" for each in self.stories()]
+            error.add_note("\n".join(["Told:", *told, "Noted:", self.noted()]))
+            raise
 
     def stop(self) -> None:
         """End it as an operator does."""
@@ -225,7 +229,9 @@ def test_the_groups_of_a_kafka_are_explained(kafka: AclKafka, tmp_path: Path) ->
         kafka.kill_everything()
         kafka.start()
         members.join("consumer", "classic", "m")
-        story = watching.expect("classic", r"member m .*joined.*; \d of 4 partitions moved")
+        story = watching.expect(
+            "classic", r"member m .*joined.*; (\d of 4 partitions moved|\d partitions? newly)"
+        )
         assert story["group_type"] == "consumer"
         watching.stop()
         first["consumer"].leave()

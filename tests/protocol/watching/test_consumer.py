@@ -210,6 +210,17 @@ def test_a_classic_group_becomes_one_and_is_one_again() -> None:
     ]
 
 
+def test_who_waited_in_the_classic_group_is_not_the_cause_of_what_comes_after() -> None:
+    watched = Watched()
+    watched.write(generation(1, member("a", 0, 1, 2, 3)))
+    watched.news()
+    watched.write((GroupMetadataKey("g"), None), joined("a"), joined("late"), epoch(1))
+    watched.write(*targets(1, {"a": (0, 1, 2, 3), "late": ()}), current("a", 1, 0, 1, 2, 3))
+    watched.write(joined("m"), epoch(2), *targets(2, {"a": (0, 1), "m": (2, 3)}))
+    watched.write(current("a", 2, 0, 1), current("late", 2), current("m", 2, 2, 3))
+    assert watched.news() == ["epoch 1 → 2: member m (10.0.0.4) joined; 2 of 4 partitions moved"]
+
+
 def test_the_groups_as_they_are(watched: Watched) -> None:
     watched.commit(0, offset=5)
     watched.write(joined("c"), epoch(4))
