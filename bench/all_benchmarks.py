@@ -4,7 +4,8 @@ Each part runs the command that its entry in the file names, in its own process,
 that all parts together take about 40 minutes on two cores. The file is written after each part, so
 an interrupted run can be continued (``--resume``), and a single part can be repeated (``--only``).
 A part that misses one of its own limits is kept, with what it missed; a part that fails is not.
-``docs/performance.md`` is generated from the newest file (:mod:`bench.report.page`).
+``docs/performance.md`` is generated from the newest figures of each part
+(:mod:`bench.report.page`).
 """
 
 from __future__ import annotations
@@ -112,8 +113,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         results["parts"][name] = {**part, **({"caveats": caveats} if caveats else {})}
         missed += [name] if measured.get("broken") else []
         _write(into, results)
-    if into.resolve() == newest(RESULTS):
-        PAGE.write_text(page(read(into)))
+    made_of = newest(RESULTS)
+    if made_of is not None and into.resolve().parent == RESULTS:
+        PAGE.write_text(page(made_of))
         print(f"{into.name} and {PAGE.name} are written")
     if missed:
         print(f"rollcall: These parts missed a limit: {', '.join(missed)}.", file=sys.stderr)

@@ -31,12 +31,12 @@ def test_the_page_is_made_of_the_newest_results():
     if made_of is None:
         assert not PAGE.exists(), "figures without results"
     else:
-        assert PAGE.read_text() == page(read(made_of)), "run python -m bench.report.page"
+        assert PAGE.read_text() == page(made_of), "run python -m bench.report.page"
 
 
 def test_each_figure_has_its_unit_commit_and_command_and_stands_beside_kafkas():
     told = page(results(joins=part("rollcall", "kafka"))).splitlines()
-    assert "`rollcall bench joins`, commit `abc`, 7 s in total." in told
+    assert "`rollcall bench joins`, on 2026-01-02, commit `abc`, 7 s in total." in told
     assert [line for line in told if line.startswith("|")] == [
         "| Case | Figure | Unit | Rollcall | Kafka | Ratio |",
         "|---|---|---|---:|---:|---:|",
@@ -44,6 +44,25 @@ def test_each_figure_has_its_unit_commit_and_command_and_stands_beside_kafkas():
         "| c | requests | 1/s | 12,346 | 12,346 | 1.00 |",
         "| c | p99 | ms | 0.5 | 0.5 | 1.00 |",
     ]
+
+
+def test_each_part_is_the_newest_that_this_machine_has(tmp_path):
+    def write(date, cores, **parts):
+        found = results(
+            **{name: {**part("rollcall"), "commit": commit} for name, commit in parts.items()}
+        )
+        found |= {"date": date, "machine": {**found["machine"], "cores": cores}}
+        (tmp_path / f"{date}.json").write_text(json.dumps(found))
+
+    assert newest(tmp_path) is None
+    write("2026-01-01", 8, memory="other", reload="other")
+    write("2026-01-02", 2, joins="old", memory="old", gone="old")
+    write("2026-01-03", 2, joins="new")
+    found = newest(tmp_path)["parts"]
+    assert {name: (each["date"], each["commit"]) for name, each in found.items()} == {
+        "joins": ("2026-01-03", "new"),
+        "memory": ("2026-01-02", "old"),
+    }
 
 
 def test_what_has_no_peer_has_no_column_for_it():
@@ -173,7 +192,7 @@ def test_every_commit_of_the_newest_results_is_in_the_history_or_said_not_to_be(
     here = all_benchmarks._git("rev-parse", "--is-shallow-repository").stdout.strip()
     if made_of is None or here != "false":
         pytest.skip("there are no results, or no whole history")
-    for name, measured in read(made_of)["parts"].items():
+    for name, measured in made_of["parts"].items():
         found = all_benchmarks._git("merge-base", "--is-ancestor", measured["commit"], "HEAD")
         assert not found.returncode or measured.get("caveats"), name
 
