@@ -32,8 +32,11 @@ OK, FAILURE, BAD_INPUT = 0, 1, 2
 MEMORY: Final = "2g"
 MEMORY_TEXT: Final = re.compile(r"[1-9]\d{0,5}[mg]")
 
-SHUFFLE_PARTITIONS: Final = 32
+SHUFFLE_PARTITIONS_MAX: Final = 32
 """So many parts fit in little memory; Spark joins those that turn out to be small."""
+
+PARTITION_ROWS: Final = 250_000
+"""A history is split into a part for each so many rows: a task for fewer is not worth its start."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -64,14 +67,15 @@ def _verdicts(asked: argparse.Namespace) -> list[HistoryVerdict]:
     from py4j.protocol import Py4JError
     from pyspark.errors import PySparkException
 
-    from bench.histories.store import HistoryError
+    from bench.histories.store import HistoryError, runs_in
     from bench.histories.verdict import CostLimit
     from bench.load.spark import local_session
 
     try:
         limits = [CostLimit.parse(text) for text in asked.fail_on]
-        runs = _runs(asked.directory)
-        session = local_session(_settings(asked))
+        runs = runs_in(asked.directory)
+        largest = max(map(_rows, runs))  # a mistake is told before Spark starts
+        session = local_session(_settings(asked, largest))
         try:
             return [_judged(session, run, limits) for run in runs]
         finally:
@@ -90,15 +94,6 @@ def _report(verdicts: Sequence[HistoryVerdict]) -> ReportDocument:
     return check_report(verdicts)
 
 
-def _runs(directory: Path) -> list[Path]:
-    from bench.histories.store import read_facts, runs_in
-
-    runs = runs_in(directory)
-    for run in runs:
-        read_facts(run)  # a mistake is told before Spark starts
-    return runs
-
-
 def _judged(session: SparkSession, run: Path, limits: Sequence[CostLimit]) -> HistoryVerdict:
     from bench.histories.store import read_facts, read_run
     from bench.histories.verdict import judge_history
@@ -108,10 +103,17 @@ def _judged(session: SparkSession, run: Path, limits: Sequence[CostLimit]) -> Hi
     return judge_history(read_run(session, run, facts), facts, limits)
 
 
-def _settings(asked: argparse.Namespace) -> Mapping[str, str]:
+def _rows(run: Path) -> int:
+    from bench.histories.store import read_facts
+
+    return sum(read_facts(run).rows.values())
+
+
+def _settings(asked: argparse.Namespace, rows: int) -> Mapping[str, str]:
+    partitions = min(SHUFFLE_PARTITIONS_MAX, 1 + rows // PARTITION_ROWS)
     settings = {
         "spark.driver.memory": asked.memory,
-        "spark.sql.shuffle.partitions": str(SHUFFLE_PARTITIONS),
+        "spark.sql.shuffle.partitions": str(partitions),
         "spark.sql.adaptive.coalescePartitions.parallelismFirst": "false",
     }
     return settings if asked.master is None else {**settings, "spark.master": asked.master}

@@ -57,14 +57,16 @@ def with_faults(history: DataFrame, shape: HistoryShape) -> DataFrame:
     The shape must have at least :data:`bench.histories.made.GROUPS_MIN` groups.
     """
     numbers = [number_of(name) for name in FAULTS]
-    groups = made_groups(history.sparkSession, shape, numbers).localCheckpoint()
+    session = history.sparkSession
+    cores = session.sparkContext.defaultParallelism  # each fault costs a task for each part
+    groups = made_groups(session, shape, numbers).coalesce(cores).localCheckpoint()
     changed = [
         fault.plant(groups.where(F.col("group_id") == group_of(name)), shape).select(*COLUMNS)
         for name, fault in FAULTS.items()
     ]
     is_other = F.col("group_id").isNull() | ~F.col("group_id").isin(*map(group_of, FAULTS))
-    planted = reduce(lambda one, other: one.unionByName(other), changed).localCheckpoint()
-    return history.where(is_other).unionByName(planted)
+    planted = reduce(lambda one, other: one.unionByName(other), changed)
+    return history.where(is_other).unionByName(planted.coalesce(cores).localCheckpoint())
 
 
 def number_of(name: str) -> int:

@@ -104,6 +104,14 @@ def test_an_amount_of_memory_is_checked(tmp_path, capsys):
     assert "'lots' is no amount such as 2g" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize(
+    ("rows", "partitions"), [(20_000, "1"), (1_000_000, "5"), (10_000_000, "32"), (10**9, "32")]
+)
+def test_a_history_is_split_into_few_parts_unless_it_is_large(rows, partitions):
+    settings = check._settings(check._parser().parse_args(["d"]), rows)
+    assert settings["spark.sql.shuffle.partitions"] == partitions
+
+
 @pytest.mark.thorough
 def test_a_run_whose_files_are_missing_or_broken_is_told(runs, spark, tmp_path, capsys):
     shutil.copytree(runs / "run_id=clean", run := tmp_path / "run_id=clean")
