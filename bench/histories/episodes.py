@@ -1,4 +1,8 @@
-"""The rebalances of a run: what caused each, how long it took, and what it moved."""
+"""The rebalances of a run: what seems to have caused each, how long it took, and what it moved.
+
+Causes are inferred from members' rows, of any cluster; what a coordinator knows of its own is in
+:mod:`protocol.stories.causes`, and finer.
+"""
 
 from __future__ import annotations
 
@@ -27,9 +31,9 @@ RANKS: Final[Mapping[str, int]] = {
     JOINED: 0, LEFT: 0, EXPIRED: 0, TOLD_AGAIN: 0, REJOINED: 0, RESTARTED: 1, CHANGED: 2,
     FAILED_OVER: 3, UNKNOWN: 4,
 }  # fmt: skip
-"""The causes. Among what happened before a rebalance, the lowest rank is its cause, then the
-earliest: the restart of a static member should cause none, and a change or a fault of the run is
-named only if no member did anything."""
+"""The inferred causes. Among what happened before a rebalance, the lowest rank is its cause, then
+the earliest: the restart of a static member should cause none, and a change or a fault of the run
+is named only if no member did anything."""
 
 
 def rebalances(history: PreparedHistory) -> DataFrame:

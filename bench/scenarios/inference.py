@@ -1,8 +1,12 @@
-"""What caused each rebalance of a group, by what its members did and saw. Pure.
+"""To what each rebalance of a group can be put down, by what its members did and saw. Pure.
 
-A coordinator of ours knows the cause; Apache Kafka tells it only to its log. So the cause is
-inferred, in the same way for every cluster: each new generation is due to the first change of the
-membership that no earlier generation had seen.
+A coordinator of ours knows the cause, and names it (:mod:`protocol.stories.causes`); Apache Kafka
+tells it only to its log. So the cause is inferred, in the same way for every cluster: each new
+generation is due to the first change of the membership that no earlier generation had seen.
+
+What is inferred is coarser: a member that is gone without a word may have ended its session, or
+missed a rebalance. :mod:`bench.histories.episodes` infers from rows that hold less still: not when
+a run changed a subscription.
 """
 
 from __future__ import annotations
@@ -48,8 +52,8 @@ class RecordedLife(Protocol):
         """When it changed its subscription."""
 
 
-class RebalanceCause(StrEnum):
-    """Why a group rebalanced."""
+class InferredCause(StrEnum):
+    """Why a group seems to have rebalanced, to somebody who sees only its members."""
 
     JOINED = "joined"
     LEFT = "left"
@@ -59,7 +63,7 @@ class RebalanceCause(StrEnum):
     OTHER = "other"
 
 
-FALLBACKS: Final = (RebalanceCause.EXPIRED, RebalanceCause.RETURNED)
+FALLBACKS: Final = (InferredCause.EXPIRED, InferredCause.RETURNED)
 """What explains a generation, in this order, if no member joined, left or subscribed.
 
 The session of a silent member ends some time later; a static member that returns seldom causes a
@@ -72,16 +76,16 @@ class _Change:
     """A change of the membership; ``generation`` is the first that can have seen it."""
 
     time_ms: int
-    cause: RebalanceCause
+    cause: InferredCause
     generation: int = 0
 
 
-def rebalance_causes(lives: Sequence[RecordedLife], since_ms: int) -> dict[str, int]:
+def inferred_causes(lives: Sequence[RecordedLife], since_ms: int) -> dict[str, int]:
     """Count a group's rebalances since a point in time by their causes."""
     told, assigned = _first(lives, TOLD), _first(lives, {MemberHistoryKind.ASSIGNED})
     before = max((each for each, at_ms in assigned.items() if at_ms < since_ms), default=-1)
     changes = sorted(_changes(lives), key=lambda change: change.time_ms)
-    found: Counter[RebalanceCause] = Counter()
+    found: Counter[InferredCause] = Counter()
     for generation in sorted(assigned):
         seen = [
             change
@@ -93,18 +97,18 @@ def rebalance_causes(lives: Sequence[RecordedLife], since_ms: int) -> dict[str, 
             found[cause] += 1
         used = _explained(seen, cause)
         changes = [change for change in changes if change not in used]
-    return {cause.value: found[cause] for cause in RebalanceCause if found[cause]}
+    return {cause.value: found[cause] for cause in InferredCause if found[cause]}
 
 
-def _cause(seen: Iterable[_Change]) -> RebalanceCause:
+def _cause(seen: Iterable[_Change]) -> InferredCause:
     causes = [change.cause for change in seen]
     sure = [cause for cause in causes if cause not in FALLBACKS]
     if sure:
         return sure[0]
-    return next((cause for cause in FALLBACKS if cause in causes), RebalanceCause.OTHER)
+    return next((cause for cause in FALLBACKS if cause in causes), InferredCause.OTHER)
 
 
-def _explained(seen: Sequence[_Change], cause: RebalanceCause) -> list[_Change]:
+def _explained(seen: Sequence[_Change], cause: InferredCause) -> list[_Change]:
     """Return the changes that a generation with this cause has dealt with."""
     if cause in FALLBACKS:
         return [next(change for change in seen if change.cause is cause)]
@@ -133,7 +137,7 @@ def _changes(lives: Iterable[RecordedLife]) -> Iterator[_Change]:
             yield from _end(each, same[number + 1] if number + 1 < len(same) else None)
             yield from _expulsions(each)
             for time_ms in each.subscribed_ms:
-                yield _Change(time_ms, RebalanceCause.SUBSCRIBED)
+                yield _Change(time_ms, InferredCause.SUBSCRIBED)
 
 
 def _begin(each: RecordedLife, before: RecordedLife | None) -> Iterator[_Change]:
@@ -141,9 +145,9 @@ def _begin(each: RecordedLife, before: RecordedLife | None) -> Iterator[_Change]
     if first is None:
         return
     if before is None or not each.timeline.is_static:
-        yield _Change(each.started_ms, RebalanceCause.JOINED, first)
+        yield _Change(each.started_ms, InferredCause.JOINED, first)
     elif first != _last_told(before):
-        yield _Change(each.started_ms, RebalanceCause.RETURNED, first)
+        yield _Change(each.started_ms, InferredCause.RETURNED, first)
 
 
 def _end(each: RecordedLife, after: RecordedLife | None) -> Iterator[_Change]:
@@ -152,10 +156,10 @@ def _end(each: RecordedLife, after: RecordedLife | None) -> Iterator[_Change]:
         return
     if each.timeline.is_static:
         if after is None or _first_told(after) != _last_told(each):
-            yield _Change(each.ended_ms, RebalanceCause.EXPIRED)
+            yield _Change(each.ended_ms, InferredCause.EXPIRED)
         return
     left = any(event.kind is MemberHistoryKind.LEFT for event in each.timeline.events)
-    yield _Change(each.ended_ms, RebalanceCause.LEFT if left else RebalanceCause.EXPIRED)
+    yield _Change(each.ended_ms, InferredCause.LEFT if left else InferredCause.EXPIRED)
 
 
 def _expulsions(each: RecordedLife) -> Iterator[_Change]:
@@ -163,10 +167,10 @@ def _expulsions(each: RecordedLife) -> Iterator[_Change]:
     heard_ms = each.started_ms
     for number, event in enumerate(each.timeline.events):
         if event.kind is MemberHistoryKind.LOST and event.error in EXPELLED:
-            yield _Change(heard_ms, RebalanceCause.EXPIRED)
+            yield _Change(heard_ms, InferredCause.EXPIRED)
             again = [later for later in each.timeline.events[number:] if later.kind in TOLD]
             if again:
-                yield _Change(event.time_ms, RebalanceCause.JOINED, again[0].generation)
+                yield _Change(event.time_ms, InferredCause.JOINED, again[0].generation)
         elif event.kind in TOLD or event.kind is MemberHistoryKind.HEARTBEAT:
             heard_ms = event.time_ms
 

@@ -6,7 +6,7 @@ from collections import defaultdict
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final
 
-from bench.scenarios.causes import rebalance_causes
+from bench.scenarios.inference import inferred_causes
 from failover.drills.verdict import DrillRecord, lost_commits, owned_twice
 from protocol.members import promises
 from protocol.members.history import MemberHistoryKind
@@ -112,7 +112,7 @@ def costs(record: ScenarioRecord, group: str) -> GroupCosts:
         members=sum(each.timeline.seen_ms is not None for each in lives),
         generation=max((each.generation for each in assignments), default=0),
         rebalances=promises.rebalances(assignments, record.changed_ms),
-        causes=rebalance_causes(lives, record.changed_ms),
+        causes=inferred_causes(lives, record.changed_ms),
         unavailable_member_ms=sum(_unavailable_ms(record, each) for each in lives),
         moved=sum(_moves(each, record.changed_ms) for each in owned.values()),
         unowned_ms=max(

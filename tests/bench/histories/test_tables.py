@@ -1,5 +1,6 @@
 """The tables of histories are whole, and docs/history.md says what they say."""
 
+import re
 from dataclasses import fields
 from itertools import takewhile
 from pathlib import Path
@@ -16,6 +17,7 @@ from bench.histories.planted import FAULTS, group_of, number_of
 from bench.histories.schema import COLUMNS, KINDS, HistoryRow
 from bench.histories.store import RunFacts
 from protocol.members.history import MemberHistoryEvent, MemberHistoryKind
+from protocol.stories.causes import Cause
 
 PAGE = (Path(__file__).parents[3] / "docs" / "history.md").read_text()
 
@@ -92,7 +94,10 @@ def test_the_page_has_every_cost():
 
 
 def test_the_page_has_every_cause():
-    assert table("Cause") == [[name] for name in RANKS]
+    causes = table("Cause")
+    assert [row[0] for row in causes] == [*RANKS]
+    known = {name for row in causes for name in re.findall(r"`(.+?)`", row[1])}
+    assert known < {*map(str, Cause)}
 
 
 def test_the_page_has_every_fact_of_a_run():

@@ -11,14 +11,15 @@ from msgspec.structs import fields
 
 from bench.rehearse import _parser
 from bench.scenarios.behaviours import Behaviour
-from bench.scenarios.causes import RebalanceCause
 from bench.scenarios.faults import Fault
 from bench.scenarios.files import parse, parse_variants
+from bench.scenarios.inference import InferredCause
 from bench.scenarios.measures import MEASURES
 from bench.scenarios.members import HEARTBEAT_INTERVAL_MS, SESSION_TIMEOUT_MS
 from bench.scenarios.scenario import Group, GroupLimits, Scenario, ScenarioTopic, Variant
 from bench.scenarios.values import Amount, Duration
 from bench.scenarios.verdict import COLUMNS
+from protocol.stories.causes import Cause
 
 PAGE = (Path(__file__).parents[3] / "docs" / "scenarios.md").read_text()
 
@@ -105,7 +106,10 @@ def test_the_example_is_a_scenario() -> None:
 
 
 def test_the_causes_and_measures_are_explained() -> None:
-    assert [row[0] for row in section("### Causes")] == list(RebalanceCause)
+    causes = section("### Causes")
+    assert [row[0] for row in causes] == list(InferredCause)
+    known = {name for row in causes for name in re.findall(r"`(.+?)`", row[2])}
+    assert known < {*map(str, Cause)}
     measures = PAGE.split("Measures are ", 1)[1].split(".", 1)[0]
     assert re.findall(r"`(\w+)`", measures) == list(MEASURES)
 

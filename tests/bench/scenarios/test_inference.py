@@ -2,7 +2,7 @@
 
 import pytest
 
-from bench.scenarios.causes import RebalanceCause, rebalance_causes
+from bench.scenarios.inference import InferredCause, inferred_causes
 from bench.scenarios.plan import Life
 from bench.scenarios.record import LifeRecord
 from failover.drills.verdict import MemberTimeline
@@ -133,13 +133,13 @@ CASES = {
 @pytest.mark.parametrize("case", CASES)
 def test_each_rebalance_has_the_cause_that_began_it(case):
     lives, causes = CASES[case]
-    assert rebalance_causes(lives, CHANGED_MS) == causes
-    assert rebalance_causes(lives[::-1], CHANGED_MS) == causes
+    assert inferred_causes(lives, CHANGED_MS) == causes
+    assert inferred_causes(lives[::-1], CHANGED_MS) == causes
 
 
 def test_every_cause_is_found_in_some_case():
-    assert {cause for _, causes in CASES.values() for cause in causes} == set(RebalanceCause)
+    assert {cause for _, causes in CASES.values() for cause in causes} == set(InferredCause)
 
 
 def test_what_was_before_the_first_change_is_not_counted():
-    assert rebalance_causes(CASES["a member joins"][0], 300) == {}
+    assert inferred_causes(CASES["a member joins"][0], 300) == {}
