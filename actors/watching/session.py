@@ -270,10 +270,10 @@ class WatchSession:
             self._begun.popitem(last=False)
 
     def _tell(self, facts: list[Fact]) -> None:
+        if (facts or self.is_loaded) and self.watch.outlook.topics.misses:
+            self._look_for_names()
         if not facts:
             return
-        if self.watch.outlook.topics.take_missed() and self._look_again.is_due():
-            self._refresh_topics()
         if self._options.observe is not None:
             for fact in facts:
                 self._options.observe(fact)
@@ -320,10 +320,16 @@ class WatchSession:
             raise failures.deleted()
         self._refresh_topics()
 
+    def _look_for_names(self) -> None:
+        """Ask for the topics before something is told of one whose name is not known."""
+        if self._look_again.is_due():
+            self._refresh_topics()
+
     def _refresh_topics(self) -> None:
         topics = list(self._source.topics())
         if topics:
-            self.watch.outlook.topics.replace(topics)
+            with self.lock:
+                self.watch.outlook.topics.replace(topics)
 
     def _save_place(self) -> None:
         if self._options.place is not None and self.is_loaded:

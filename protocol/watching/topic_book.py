@@ -18,12 +18,13 @@ LEARNED_MAX: Final = 100_000
 class TopicBook(Topics):
     """An image of the topics that grows: facts that refer to it find what is learned later."""
 
-    __slots__ = ("_learned", "_missed")
+    __slots__ = ("_learned", "_missed", "_unfound")
 
     def __init__(self, topics: Iterable[Topic] = ()) -> None:
         super().__init__(topics)
         self._learned: dict[UUID, Topic] = {}
         self._missed: set[UUID] = set()
+        self._unfound: set[UUID] = set()
 
     def replace(self, topics: Iterable[Topic]) -> None:
         """Take the topics that the cluster has now; those that are gone keep their names."""
@@ -36,6 +37,10 @@ class TopicBook(Topics):
             if self._by_name.get(topic.name) is topic:
                 del self._by_name[topic.name]
             self._learn(topic)
+        self._unfound |= {each for each in self._missed if each not in self._by_id}
+        if len(self._unfound) > MISSED_MAX:
+            self._unfound.clear()
+        self._missed.clear()
 
     def learn(self, topic_id: UUID | None, name: str) -> None:
         """Note what a record says of a topic's name."""
@@ -45,14 +50,19 @@ class TopicBook(Topics):
     def by_id(self, topic_id: UUID) -> Topic | None:
         """Return the topic with this id, if its name is known; otherwise it is missed."""
         found = self._by_id.get(topic_id) or self._learned.get(topic_id)
-        if found is None and len(self._missed) < MISSED_MAX:
+        is_new = found is None and topic_id not in self._unfound
+        if is_new and len(self._missed) < MISSED_MAX:
             self._missed.add(topic_id)
         return found
 
-    def take_missed(self) -> set[UUID]:
-        """Take out the ids that were asked for in vain since the last call."""
-        missed, self._missed = self._missed, set()
-        return missed
+    @property
+    def misses(self) -> bool:
+        """Whether an id was asked for that may be of a topic newer than those that it has.
+
+        An id that was missed, and is not among the topics that come then, is not missed again: it
+        is that of a topic that is gone, or that the user may not describe.
+        """
+        return bool(self._missed)
 
     def _learn(self, topic: Topic) -> None:
         self._learned[topic.topic_id] = topic

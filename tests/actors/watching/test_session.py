@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
@@ -18,6 +19,7 @@ from protocol.records import Record, encode
 from protocol.stories.sentence import sentence
 from tests.protocol.watching.records import (
     NOW,
+    TOPIC,
     current,
     epoch,
     generation,
@@ -64,6 +66,8 @@ class Log:
         self.at = self.polls = 0
         self.id, self.cluster, self.is_there = "one", "c", True
         self.is_answering = True
+        self.known = [Topic(TOPIC, "t", 4)]
+        self.looks = 0
 
     def find(self) -> Found:
         return Found(self.cluster, self.id, {0: 0}, {0: len(self.records)})
@@ -108,13 +112,15 @@ class Log:
         return self.id if self.is_there else ""
 
     def topics(self) -> Iterable[Topic]:
-        return [Topic(UUID(int=7), "t", 4)]
+        self.looks += 1
+        return list(self.known)
 
 
 class Told:
     """What was told, as text."""
 
     def __init__(self) -> None:
+        self.moved: list[list[str]] = []
         self.sentences: list[str] = []
         self.notes: list[str] = []
         self.storms: list[str] = []
@@ -124,7 +130,9 @@ class Told:
         self.loads += 1
 
     def told(self, stories: Iterable[RebalanceStory]) -> None:
-        self.sentences += [sentence(each).split(":")[1].strip() for each in stories]
+        for each in stories:
+            self.sentences.append(sentence(each).split(":")[1].strip())
+            self.moved.append([move.unit for move in each.moves])
 
     def stormed(self, group_id: str, storm: RebalanceStorm) -> None:
         self.storms.append(group_id)
@@ -286,6 +294,53 @@ def test_what_does_not_end_it() -> None:
     log = Log(*START)
     log.errors = [SaidError("GROUP_AUTHORIZATION_FAILED"), SaidError("_MSG_TIMED_OUT")]
     assert watched(log)[0].notes == []
+
+
+def target(number: int, topic_id: UUID, *partitions: int) -> list[tuple[Any, Any]]:
+    """Return the records of a new epoch, in which one member gets partitions of one topic."""
+    rows = targets(number, {"a": partitions}, topic_id)
+    return [epoch(number, number), *rows]
+
+
+def test_a_topic_that_came_after_the_last_look_is_looked_up_before_its_story_is_told() -> None:
+    log = Log(joined("a"), *target(2, TOPIC, 0))
+    new = UUID(int=8)
+
+    def create() -> ReadBatch:
+        log.known.append(Topic(new, "new", 1))
+        return log.append(*target(3, new, 0))
+
+    log.script = [create]
+    told, _ = watched(log)
+    assert told.moved[-1] == ["new-0", "t-0"]
+    assert log.looks == 2
+
+
+def test_a_topic_that_cannot_be_described_stays_an_id_and_takes_no_look_from_others(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    now = [1_000.0]
+    monkeypatch.setattr(sessions, "time", SimpleNamespace(monotonic=lambda: now[0]))
+    log = Log(joined("a"))
+    secret, new = UUID(int=8), UUID(int=9)
+
+    def write(after_s: float, number: int, topic_id: UUID) -> None:
+        def act() -> ReadBatch:
+            now[0] += after_s
+            if topic_id == new:
+                log.known.append(Topic(new, "new", 1))
+            return log.append(*target(number, topic_id, 0))
+
+        log.script += [act, None]
+
+    write(1, 2, secret)
+    write(sessions.LOOK_AGAIN_S, 3, TOPIC)
+    write(sessions.LOOK_AGAIN_S, 4, secret)
+    write(1, 5, new)
+    told, _ = watched(log)
+    assert told.moved[0] == [f"{secret}-0"]
+    assert told.moved[-1] == [f"{secret}-0", "new-0"]
+    assert log.looks == 3  # at the start, for the first story, for the last one
 
 
 def test_a_storm_is_told_once(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -136,14 +136,16 @@ def epoch(number: int, topics_hash: int = 1) -> tuple[Any, Any]:
     )
 
 
-def targets(number: int, parts: Mapping[str, Iterable[int]]) -> list[tuple[Any, Any]]:
+def targets(
+    number: int, parts: Mapping[str, Iterable[int]], topic_id: UUID = TOPIC
+) -> list[tuple[Any, Any]]:
     """Return the targets of members, and the assignment epoch."""
     rows: list[tuple[Any, Any]] = [
         (
             ConsumerGroupTargetAssignmentMemberKey("g", f"id-of-{name}"),
             ConsumerGroupTargetAssignmentMemberValue(
                 topic_partitions=(
-                    (TargetTopicPartitions(topic_id=TOPIC, partitions=tuple(those)),)
+                    (TargetTopicPartitions(topic_id=topic_id, partitions=tuple(those)),)
                     if those
                     else ()
                 )

@@ -19,7 +19,7 @@ from protocol.records import (
 )
 from protocol.watching import overview
 from protocol.watching.new_target import AWAITED_MAX
-from protocol.watching.topic_book import TopicBook
+from protocol.watching.topic_book import MISSED_MAX, TopicBook
 from tests.protocol.watching.records import (
     NOW,
     SESSION_MS,
@@ -178,14 +178,36 @@ def test_a_topic_whose_name_is_learned_later() -> None:
     other = UUID(int=9)
     topics = watched.watch.outlook.topics = TopicBook()
     watched.write(joined("a"), epoch(2), *targets(2, {"a": (0,)}))
-    assert topics.take_missed() == {TOPIC}
-    assert topics.take_missed() == set()
-    watched.commit(0, topic_id=TOPIC)
+    assert topics.misses
     topics.replace([Topic(other, "u", 1)])
+    assert not topics.misses
+    watched.commit(0, topic_id=TOPIC)
     assert topics.by_id(TOPIC) == Topic(TOPIC, "t", 0)
     topics.replace([Topic(TOPIC, "t", 3)])
     assert (topics.by_name("t"), topics.by_name("u")) == (Topic(TOPIC, "t", 3), None)
     assert topics.by_id(other) == Topic(other, "u", 1)  # deleted, and still named
+
+
+def test_an_id_that_no_topic_has_is_missed_once() -> None:
+    topics = TopicBook([Topic(TOPIC, "t", 4)])
+    assert topics.by_id(TOPIC) is not None
+    assert not topics.misses
+    secret = UUID(int=9)
+    assert topics.by_id(secret) is None
+    assert topics.misses
+    topics.replace([Topic(TOPIC, "t", 4)])
+    assert topics.by_id(secret) is None
+    assert not topics.misses
+    topics.replace([Topic(TOPIC, "t", 4), Topic(secret, "s", 1)])
+    assert topics.by_id(secret) == Topic(secret, "s", 1)
+
+
+def test_the_ids_that_no_topic_has_are_bounded() -> None:
+    topics = TopicBook()
+    for number in range(2 * MISSED_MAX):
+        topics.by_id(UUID(int=number))
+        topics.replace(())
+    assert len(topics._unfound) <= MISSED_MAX
 
 
 def test_a_classic_group_becomes_one_and_is_one_again() -> None:
