@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 from actors.clock import wall_ms
 from actors.telemetry.run_traces import TracedRun, trace_run
 from bench.cases.commits import bench_commits, bench_replicated_commits
+from bench.cases.console_cost import bench_console_cost
 from bench.cases.failover import bench_failover
 from bench.cases.group_types import PEER_TYPE_CONFIGS, TYPE_CONFIGS, long_sessions
 from bench.cases.heartbeats import bench_heartbeats
@@ -23,6 +24,7 @@ from bench.cases.memory import bench_memory
 from bench.cases.modern_groups import bench_heartbeats_of, bench_joins_of
 from bench.cases.noisy_neighbour import bench_noisy_neighbour, partition_count
 from bench.cases.reload import bench_reload
+from bench.cases.telemetry import bench_telemetry
 from bench.client.pipelines import AnswerError
 from bench.interruption import Interrupted, interruptible
 from bench.load.joining import JoinError
@@ -102,6 +104,12 @@ def _storm_of(group_type: str, about: str) -> Bench:
 MODERN_TYPES: Final = tuple(TYPE_CONFIGS)
 WATCHED: Final[Mapping[str, str]] = {"event.loop.watch.interval.ms": "1"}
 THREE_COORDINATORS: Final[Mapping[str, str]] = {"group.initial.rebalance.delay.ms": "0"}
+STEADY_LEADERS: Final[Mapping[str, str]] = {
+    **THREE_COORDINATORS, "replica.lease.ms": "3000", "replica.election.timeout.ms": "6000",
+    "auto.leader.rebalance.enable": "false",
+}  # fmt: skip
+"""For members that do not look for another coordinator."""
+
 BENCHES: Final[Mapping[str, Bench | ClusterBench]] = {
     "heartbeats": Bench(
         "steady heartbeats of 1,000 members in a closed loop and of 5,000 once a second",
@@ -152,6 +160,14 @@ BENCHES: Final[Mapping[str, Bench | ClusterBench]] = {
     "failover": ClusterBench(
         "kill -9 of a leader: time until its members, and a prober, get responses again",
         bench_failover, ROUNDS | {"members", "records", "kills"},
+    ),
+    "console-cost": Bench(
+        "CPU time of three coordinators with five pages of the console closed, and open",
+        bench_console_cost, STEADY_LEADERS, has_peer=False,
+    ),
+    "telemetry": ClusterBench(
+        "steady heartbeats with telemetry off, with traces in files, and with a backend that hangs",
+        bench_telemetry, TIMED, has_peer=False,
     ),
     "reload": ClusterBench(
         "kill -9 of everything: how fast a partition's offsets are loaded from disk",

@@ -13,7 +13,6 @@ import shutil
 import subprocess
 import sys
 import tempfile
-import threading
 import time
 from dataclasses import dataclass
 from pathlib import Path
@@ -25,9 +24,9 @@ from bench.report.progress import note
 from bench.report.rounds import BenchRow
 from bench.report.tables import as_json, table
 from bench.servers.java import need_spark
-from bench.servers.processes import cpu_seconds, descendants, resident_bytes
 from bench.servers.rollcall import command
 from bench.servers.server import StartError
+from bench.servers.usage import SampledUsage
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -37,7 +36,6 @@ ROWS: Final = 10_000_000
 ROWS_MAX: Final = 1_000_000_000
 RUN_ID: Final = "made"
 CASE: Final = "histories"
-SAMPLE_SECONDS: Final = 0.25
 MIB: Final = 1 << 20
 
 
@@ -114,7 +112,7 @@ def _measure(directory: Path, heap: str) -> CheckMeasure:
     words = ["check", str(directory), "--memory", heap, "--json", str(out)]
     began = time.perf_counter()
     process = subprocess.Popen(command(words), stdout=subprocess.DEVNULL)
-    watched = _Watch(process.pid)
+    watched = SampledUsage(process.pid)
     try:
         exit_code = process.wait()
     finally:
@@ -128,28 +126,6 @@ def _measure(directory: Path, heap: str) -> CheckMeasure:
         peak_bytes=watched.peak_bytes,
         verdict=json.loads(out.read_text())["runs"][0],
     )
-
-
-class _Watch:
-    """Samples what a process and its children use until it is stopped."""
-
-    def __init__(self, pid: int) -> None:
-        self._pid = pid
-        self.peak_bytes = 0
-        self.cpu_seconds = 0.0
-        self._is_over = threading.Event()
-        self._thread = threading.Thread(target=self._run, daemon=True)
-        self._thread.start()
-
-    def stop(self) -> None:
-        self._is_over.set()
-        self._thread.join()
-
-    def _run(self) -> None:
-        while not self._is_over.wait(SAMPLE_SECONDS):
-            pids = [self._pid, *descendants(self._pid)]
-            self.peak_bytes = max(self.peak_bytes, resident_bytes(pids))
-            self.cpu_seconds = max(self.cpu_seconds, cpu_seconds(pids))
 
 
 def _row(measured: CheckMeasure) -> BenchRow:

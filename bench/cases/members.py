@@ -1,19 +1,29 @@
-"""Groups of Stable members, for measuring heartbeats and commits."""
+"""Groups of Stable members, for measuring heartbeats and commits; and one that rebalances."""
 
 from __future__ import annotations
 
+import itertools
+import threading
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final
 
 from bench.client.blocking_client import BlockingClient
+from bench.client.pipelines import Pipeline, RepeatedRequest
 from bench.client.reactor import Reactor
-from bench.load.joining import GroupPlan, Joiner, JoiningMember
+from bench.load.joining import GroupPlan, Joiner, JoiningMember, heartbeat
+from protocol.client.frames import HEARTBEAT_ANSWER, frame_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
 
     from bench.servers.server import Server
 
 TOPIC: Final = "bench"
+ANSWER: Final = HEARTBEAT_ANSWER.pack(HEARTBEAT_ANSWER.size - 4, 0, 0)
+REBALANCING: Final = 10
+"""Members of the group that rebalances; traces have a span for each of so many."""
+
+EVERY_S: Final = 0.2
 
 
 def stable_groups(
@@ -24,15 +34,63 @@ def stable_groups(
     ready: list[tuple[GroupPlan, JoiningMember]] = []
     try:
         with BlockingClient(server.address) as connection:
-            connection.create_topic(TOPIC, members_each)
             for group_id in group_ids:
-                plan = GroupPlan(
-                    group_id=group_id, topic=TOPIC, instance_ids=(None,) * members_each
-                )
-                address = connection.coordinator(plan.group_id)
-                joiner = Joiner(plan, reactor, reactor.open(address, members_each))
-                joiner.join_all()
-                ready.extend((plan, member) for member in joiner.members)
+                joiner = _joined(group_id, members_each, connection, reactor)
+                ready.extend((joiner.plan, member) for member in joiner.members)
     finally:
         reactor.close()
     return ready
+
+
+def heartbeating_group(
+    group_id: str, members: int, connection: BlockingClient, reactor: Reactor
+) -> list[Pipeline]:
+    """Make one group Stable; return its members' connections, ready to heartbeat."""
+    return [
+        Pipeline(member.channel, [RepeatedRequest(frame_of(heartbeat(member)), ANSWER)])
+        for member in _joined(group_id, members, connection, reactor).members
+    ]
+
+
+_number = itertools.count()
+
+
+@contextmanager
+def rebalances(server: Server) -> Iterator[str]:
+    """Let all members of a new group join again every :data:`EVERY_S`, on a thread; yield its id.
+
+    Each of them is a rebalance.
+    """
+    stop, reactor, failed = threading.Event(), Reactor(), list[Exception]()
+    group_id = f"rebalancing-{next(_number)}"
+    with BlockingClient(server.address) as connection:
+        joiner = _joined(group_id, REBALANCING, connection, reactor)
+
+    def run() -> None:
+        try:
+            while not stop.wait(EVERY_S):
+                for member in joiner.members:
+                    member.kernel.rejoin()
+                joiner.join_all()
+        except Exception as error:
+            failed.append(error)
+
+    thread = threading.Thread(target=run, name="rebalances")
+    thread.start()
+    try:
+        yield group_id
+    finally:
+        stop.set()
+        thread.join()
+        reactor.close()
+    if failed:
+        raise failed[0]
+
+
+def _joined(group_id: str, members: int, connection: BlockingClient, reactor: Reactor) -> Joiner:
+    """Make one group of dynamic members Stable."""
+    connection.create_topic(TOPIC, members)
+    plan = GroupPlan(group_id=group_id, topic=TOPIC, instance_ids=(None,) * members)
+    joiner = Joiner(plan, reactor, reactor.open(connection.coordinator(group_id), members))
+    joiner.join_all()
+    return joiner

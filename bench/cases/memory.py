@@ -8,12 +8,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from bench.cases.members import heartbeating_group
 from bench.client.blocking_client import BlockingClient
-from bench.client.pipelines import Pipeline, RepeatedRequest, paced
+from bench.client.pipelines import paced
 from bench.client.reactor import Reactor
-from bench.load.joining import GroupPlan, Joiner, heartbeat
 from bench.report.rounds import BenchRow, BenchSettings, Figures
-from protocol.client.frames import HEARTBEAT_ANSWER, frame_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -21,11 +20,9 @@ if TYPE_CHECKING:
     from bench.servers.server import Server
 
 GROUPS, MEMBERS_EACH = 100, 100
-TOPIC: Final = "bench-memory"
 WARM_UP_GROUPS: Final = 2
 HEARTBEATS_PER_SECOND: Final = 2_500.0
 MIB: Final = 1 << 20
-ANSWER: Final = HEARTBEAT_ANSWER.pack(HEARTBEAT_ANSWER.size - 4, 0, 0)
 
 
 def bench_memory(servers: Sequence[Server], _setting: BenchSettings) -> list[BenchRow]:
@@ -41,14 +38,15 @@ def _measure(server: Server) -> Figures:
     reactor = Reactor()
     try:
         with BlockingClient(server.address) as connection:
-            connection.create_topic(TOPIC, MEMBERS_EACH)
             for number in range(WARM_UP_GROUPS):
-                _join(f"warm-up-{number}", connection, reactor)
+                heartbeating_group(f"warm-up-{number}", MEMBERS_EACH, connection, reactor)
             before = server.resident_bytes()
             pipelines = [
                 pipeline
                 for number in range(GROUPS)
-                for pipeline in _join(f"memory-{number}", connection, reactor)
+                for pipeline in heartbeating_group(
+                    f"memory-{number}", MEMBERS_EACH, connection, reactor
+                )
             ]
             joined = server.resident_bytes()
             paced(
@@ -66,15 +64,3 @@ def _measure(server: Server) -> Figures:
         "added_heartbeating_mib": (after - before) / MIB,
         "added_per_member_kib": (after - before) / 1024 / len(pipelines),
     }
-
-
-def _join(group_id: str, connection: BlockingClient, reactor: Reactor) -> list[Pipeline]:
-    """Make one group Stable; return its members' connections, ready to heartbeat."""
-    plan = GroupPlan(group_id=group_id, topic=TOPIC, instance_ids=(None,) * MEMBERS_EACH)
-    channels = reactor.open(connection.coordinator(group_id), MEMBERS_EACH)
-    joiner = Joiner(plan, reactor, channels)
-    joiner.join_all()
-    return [
-        Pipeline(member.channel, [RepeatedRequest(frame_of(heartbeat(member)), ANSWER)])
-        for member in joiner.members
-    ]

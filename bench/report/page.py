@@ -33,6 +33,8 @@ ABOUT: Final[Mapping[str, str]] = {
     "failover": "Failover after kill -9 of a leader",
     "reload": "Reload after kill -9 of all processes",
     "memory": "Resident memory of 10,000 members",
+    "telemetry": "Heartbeats with telemetry off and on",
+    "console-cost": "What open pages of the console cost coordinators",
     "assignors": "Assignors of consumer groups: time of one assignment",
     "share-assignors": "The assignor of share groups: time of one assignment",
     "streams-assignors": "The assignor of streams groups: time of one assignment",
@@ -49,7 +51,7 @@ HIDDEN: Final = frozenset(
 
 UNITS: Final[Mapping[str, str]] = {
     "per_s": "1/s", "per_server_cpu_s": "1/s of CPU", "cpu_s": "s of CPU", "ms": "ms", "s": "s",
-    "us": "µs", "mib": "MiB", "bytes": "bytes",
+    "us": "µs", "mib": "MiB", "bytes": "bytes", "percent": "%",
 }  # fmt: skip
 """Units by the suffix of a figure's name."""
 

@@ -35,11 +35,14 @@ ONE_COORDINATOR: Final[Mapping[str, str]] = {
 
 @contextlib.contextmanager
 def running_rollcall(
-    overrides: Mapping[str, str], data_dir: Path | None = None
+    overrides: Mapping[str, str],
+    data_dir: Path | None = None,
+    environ: Mapping[str, str] | None = None,
 ) -> Iterator[Server]:
     """Start a cluster, yield it once READY, and stop it at the end.
 
-    Without a ``data_dir`` it gets a temporary directory, which is removed with it.
+    Without a ``data_dir`` it gets a temporary directory, which is removed with it. ``environ`` are
+    its environment variables, if they are not ours.
     """
     directory = Path(tempfile.mkdtemp(prefix="rollcall-bench-"))
     data_dir = data_dir or directory / "data"
@@ -50,7 +53,10 @@ def running_rollcall(
                 stdout=subprocess.PIPE,
                 stderr=log,
                 start_new_session=True,  # Ctrl-C is for this process, which stops the cluster
-                env={**os.environ, PARENT_VARIABLE: str(os.getpid())},
+                env={
+                    **(os.environ if environ is None else environ),
+                    PARENT_VARIABLE: str(os.getpid()),
+                },
             )
         try:
             ready = _first_line(process, directory / "up.log")

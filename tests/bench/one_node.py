@@ -6,6 +6,7 @@
 import asyncio
 import subprocess
 import sys
+from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 
@@ -27,11 +28,15 @@ CONFIGS = {
 
 
 class OneNode:
-    """A coordinator's process; its port and its data outlive it."""
+    """A coordinator's process; its port and its data outlive it.
 
-    def __init__(self, directory: Path) -> None:
+    ``environ`` are its environment variables, if they are not ours.
+    """
+
+    def __init__(self, directory: Path, environ: Mapping[str, str] | None = None) -> None:
         self.address = ("127.0.0.1", free_port())
         self._directory = directory
+        self._environ = environ
         self._process = None
 
     def start(self) -> "OneNode":
@@ -40,6 +45,7 @@ class OneNode:
         self._process = subprocess.Popen(
             [sys.executable, "-m", "tests.bench.one_node", str(port), str(self._directory)],
             cwd=Path(__file__).resolve().parents[2],
+            env=self._environ,
         )
         until(self._serves, 30, "the coordinator serves")
         return self

@@ -1,0 +1,261 @@
+"""``python -m bench.rehearsals.watched SCENARIO``: a scenario on Kafka beside ``rollcall watch``.
+
+A Kafka of one broker is started, and watched while the scenario is rehearsed there. The figures are
+what the watching used, and how far behind it was in the end; what it told is counted. Its stories
+and the verdict stay with ``--keep``.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections import Counter
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from actors.errors import CommandError
+from actors.waiting import poll
+from actors.watching.place import PlaceFile
+from actors.watching.reader import Reader
+from actors.watching.settings import read_settings
+from bench.client.blocking_client import BlockingClient
+from bench.interruption import Interrupted, interruptible
+from bench.pages.files import write_aside
+from bench.report.rounds import BenchRow
+from bench.report.tables import document, table
+from bench.scenarios.files import found
+from bench.servers.kafka import kafka_cluster
+from bench.servers.processes import cpu_seconds
+from bench.servers.rollcall import command
+from bench.servers.server import StartError
+from bench.servers.usage import SampledUsage
+from failover.drills.checked import DrillError
+from protocol.stories import json_form
+from protocol.wire.errors import KafkaError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+    from bench.report.rounds import Figures
+    from bench.scenarios.scenario import Scenario
+    from protocol.stories.story import RebalanceStory
+
+OK, FAILURE, BAD_INPUT = 0, 1, 2
+NAME: Final = "watched"
+MIB: Final = 1 << 20
+START_S: Final = 60.0
+BEHIND_S: Final = 120.0
+"""How long the watching may need, after the rehearsal, to have read everything."""
+
+STOP_S: Final = 60.0
+PARTITIONS: Final = 50
+"""Kafka's default of offsets.topic.num.partitions."""
+
+STORIES, PLACE, REMARKS, VERDICT = "stories.jsonl", "place.json", "watch.err", "verdict.json"
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Rehearse and watch one scenario; return the exit code."""
+    asked = _parser().parse_args(arguments)
+    directory = asked.keep or Path(tempfile.mkdtemp(prefix="rollcall-watched-"))
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+        with interruptible():
+            measured = watched(asked.scenario, asked.spark, directory)
+    except DrillError as error:
+        print(f"rollcall: {error}", file=sys.stderr)
+        return BAD_INPUT
+    except Interrupted as stop:
+        print(f"rollcall: The rehearsal was {stop}.", file=sys.stderr)
+        return stop.exit_code
+    except (StartError, CommandError, KafkaError, OSError) as error:
+        print(f"rollcall: The rehearsal could not be watched: {error}", file=sys.stderr)
+        return FAILURE
+    finally:
+        if asked.keep is None:
+            shutil.rmtree(directory, ignore_errors=True)
+    rows = [
+        BenchRow(
+            case=Path(asked.scenario).stem, server="rollcall watch", rounds=(measured.figures,)
+        )
+    ]
+    print(table(rows))
+    if asked.json:
+        told = {**document(NAME, rows), "told": measured.told, "rehearsed": measured.rehearsed}
+        write_aside(asked.json, json.dumps(told, indent=2) + "\n")
+    return OK
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WatchedRehearsal:
+    """What watching used, what it told, and what the rehearsal's members lived through."""
+
+    figures: Figures
+    told: Mapping[str, Any]
+    rehearsed: Mapping[str, Any]
+
+
+def watched(name: str, spark: int, directory: Path) -> WatchedRehearsal:
+    """Rehearse a scenario on a Kafka that is watched."""
+    scenario = found(name)
+    with ExitStack() as stack:
+        kafka = stack.enter_context(kafka_cluster(1, _configs(scenario)))
+        host, port = kafka.bootstrap[0]
+        bootstrap = f"{host}:{port}"
+        with BlockingClient(kafka.bootstrap[0]) as client:
+            client.coordinator("any")  # now there is a topic to watch
+        process = stack.enter_context(_watching(bootstrap, directory))
+        before_s = cpu_seconds([process.pid])
+        usage = SampledUsage(process.pid)
+        stack.callback(usage.stop)
+        began_s = time.monotonic()
+        rehearsed = _rehearse(name, spark, bootstrap, directory)
+        ended_s = time.monotonic()
+        records = _wait_until_read(bootstrap, directory, process)
+        behind_s = time.monotonic() - ended_s
+        usage.stop()
+        _stop(process)
+    seconds, cpu_s = ended_s - began_s + behind_s, usage.cpu_seconds - before_s
+    told = counted((directory / STORIES).read_text().splitlines())
+    return WatchedRehearsal(
+        figures={
+            "seconds_s": seconds,
+            "behind_s": behind_s,
+            "records": float(records),
+            "records_per_s": records / seconds,
+            "stories": float(told["stories"]),
+            "watch_cpu_s": cpu_s,
+            "watch_cpu_percent": 100 * cpu_s / seconds,
+            "watch_peak_mib": usage.peak_bytes / MIB,
+        },
+        told=told,
+        rehearsed=rehearsed,
+    )
+
+
+def counted(lines: Iterable[str]) -> dict[str, Any]:
+    """Return what was told: stories by group and by cause, those that are inferred, and storms.
+
+    A story that was told again, once its rebalance had ended, counts once.
+    """
+    stories: dict[tuple[int, int], RebalanceStory] = {}
+    storms: Counter[str] = Counter()
+    for line in lines:
+        each = json.loads(line)
+        if "storm" in each:
+            storms[each["group_id"]] += 1
+        else:
+            story = json_form.read_value(each)
+            stories[story.key] = story
+    told = stories.values()
+    return {
+        "stories": len(told),
+        "inferred": sum(bool(each.inferred) for each in told),
+        "groups": dict(Counter(each.group_id for each in told)),
+        "causes": dict(Counter(str(each.cause) for each in told).most_common()),
+        "storms": dict(storms),
+    }
+
+
+def _configs(scenario: Scenario) -> dict[str, str]:
+    share_state = {"num.partitions": 1, "replication.factor": 1, "min.isr": 1}
+    return {
+        **{f"share.coordinator.state.topic.{name}": str(n) for name, n in share_state.items()},
+        "offsets.topic.num.partitions": str(PARTITIONS),
+        **scenario.broker_configs(),
+    }
+
+
+@contextmanager
+def _watching(bootstrap: str, directory: Path) -> Iterator[subprocess.Popen[bytes]]:
+    """Start watching, and yield its process once it has read what is there."""
+    for old in (STORIES, PLACE, REMARKS):
+        (directory / old).unlink(missing_ok=True)
+    words = ["watch", "--bootstrap", bootstrap, "--json", "--state", str(directory / PLACE)]
+    with (directory / STORIES).open("wb") as out, (directory / REMARKS).open("wb") as err:
+        process = subprocess.Popen(command(words), stdout=out, stderr=err)
+    try:
+        poll(lambda: "watching " in _said(directory) or process.poll() is not None, START_S)
+        _check(process, directory)
+        yield process
+    finally:
+        if process.poll() is None:
+            process.kill()
+        process.wait()
+
+
+def _rehearse(name: str, spark: int, bootstrap: str, directory: Path) -> Mapping[str, Any]:
+    """Rehearse the scenario there; return the document of its verdict, which may be bad."""
+    verdict = directory / VERDICT
+    verdict.unlink(missing_ok=True)
+    words = ["rehearse", name, "--bootstrap", bootstrap, "--json", str(verdict)]
+    words += ["--spark", str(spark)] if spark else []
+    subprocess.run(command(words), check=False, stdout=sys.stderr)
+    if not verdict.exists():
+        raise StartError("the scenario was not completed: see above")
+    rehearsed: Mapping[str, Any] = json.loads(verdict.read_text())
+    return rehearsed
+
+
+def _wait_until_read(bootstrap: str, directory: Path, process: subprocess.Popen[bytes]) -> int:
+    """Wait until everything has been read; return how many records there are."""
+    reader = Reader(read_settings(None, bootstrap), bootstrap)
+    try:
+        there = reader.find()
+    finally:
+        reader.close()
+    file = PlaceFile(directory / PLACE)
+
+    def is_read() -> bool:
+        place = None if process.poll() is not None else file.load()
+        return place is not None and all(
+            place.offsets.get(each, 0) >= end for each, end in there.ends.items()
+        )
+
+    if not poll(is_read, BEHIND_S):
+        _check(process, directory)
+        raise StartError(f"the watching has not read everything {BEHIND_S:g} s later")
+    return sum(there.ends.values()) - sum(there.starts.values())
+
+
+def _stop(process: subprocess.Popen[bytes]) -> None:
+    process.terminate()
+    if process.wait(STOP_S) != OK:
+        raise StartError(f"the watching ended with exit code {process.returncode}")
+
+
+def _check(process: subprocess.Popen[bytes], directory: Path) -> None:
+    """Raise StartError if the watching has ended, or has not begun."""
+    if process.poll() is not None or "watching " not in _said(directory):
+        last = _said(directory).strip().splitlines()[-1:]
+        raise StartError(f"the watching has ended, or not begun: {' '.join(last) or 'no remark'}")
+
+
+def _said(directory: Path) -> str:
+    return (directory / REMARKS).read_text(errors="replace")
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog=f"python -m {__package__}.watched",
+        description="Rehearse a scenario on Apache Kafka, and measure `rollcall watch` beside it.",
+    )
+    parser.add_argument("scenario", metavar="SCENARIO", help="a name, or a .toml file")
+    parser.add_argument(
+        "--spark", type=int, default=0, metavar="N",
+        help="let N tasks of a local Spark drive the members, which may be ten thousands",
+    )  # fmt: skip
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write the figures to FILE")
+    parser.add_argument("--keep", type=Path, metavar="DIR", help="keep stories and verdict in DIR")
+    return parser
+
+
+if __name__ == "__main__":
+    sys.exit(main())
