@@ -1,35 +1,45 @@
-"""Takes the pictures of ``docs/console.md``: of a calm day, a storm and a failover.
+"""Takes the pictures of ``docs/console.md`` and ``docs/watch.md``, in a real Chromium.
 
-.venv/bin/python -m tests.actors.console.pictures
+.venv/bin/python -m tests.actors.console.pictures [NAME...]
 """
 
 import asyncio
 import random
+import sys
 import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable, Iterator
+from contextlib import closing, contextmanager
 from dataclasses import replace
 from pathlib import Path
 
-from playwright.sync_api import Page
+from playwright.sync_api import Browser, Page
 
 from actors.clock import wall_ms
 from actors.console.server import ConsoleServer
-from actors.console.source import GroupList, ListedGroup, ShownNode, ShownPartition, Worker
+from actors.console.source import (
+    ConsoleSource,
+    GroupList,
+    ListedGroup,
+    ShownNode,
+    ShownPartition,
+    Worker,
+)
 from protocol.stories.causes import Cause
 from protocol.stories.story import Move, Unserved, Wait, Waited, Who
 from tests.actors.console.sources import FakeSource, cluster, detail, member, story
+from tests.actors.console.watched_orders import watched_orders
 from tests.browser import chromium, opened
 from tests.waiting import WITHIN_S, until
 
 PICTURES = Path(__file__).parents[3] / "docs" / "pictures"
 SIZE_BYTES_MAX = 200_000
-SIZE = {"width": 1200, "height": 900}
+LIGHT = {"viewport": {"width": 1200, "height": 900}, "color_scheme": "light"}
+DARK = {**LIGHT, "color_scheme": "dark"}
 NAMES = ("orders", "payments", "emails", "search-index", "billing", "fraud", "clicks", "audit")
 
 
 @contextmanager
-def served(source: FakeSource) -> Iterator[str]:
+def served(source: ConsoleSource) -> Iterator[str]:
     """Serve a source on a thread; yield the address of its console."""
     loop = asyncio.new_event_loop()
     thread = threading.Thread(target=loop.run_forever)
@@ -169,33 +179,56 @@ def await_updates(page: Page, least: int = 1) -> None:
     until(lambda: page.evaluate(script) >= least, WITHIN_S + 2 * least, "the page is up to date")
 
 
-def take(directory: Path) -> None:
-    """Take every picture into a directory."""
+def calm(browser: Browser, file: Path) -> None:
+    """Show many groups on a calm day."""
+    with served(Lively()) as url, opened(browser, url, **LIGHT) as watched:
+        await_updates(watched.page, 25)
+        watched.page.screenshot(path=file)
+
+
+def stormy(browser: Browser, file: Path) -> None:
+    """Show a group that rebalances all the time."""
+    with served(storm()) as url, opened(browser, f"{url}/group?id=orders", **DARK) as watched:
+        await_updates(watched.page)
+        watched.page.screenshot(path=file)
+
+
+def failed_over(browser: Browser, file: Path) -> None:
+    """Show a cluster just after one of its nodes was killed."""
+    source = failover(has_failed=False)
+    with served(source) as url, opened(browser, f"{url}/cluster", **LIGHT) as watched:
+        await_updates(watched.page)
+        source.shown = failover(has_failed=True).shown
+        watched.page.wait_for_selector("text=leader 1 → 2")
+        watched.page.screenshot(path=file)
+
+
+def watching(browser: Browser, file: Path) -> None:
+    """Show a group of a Kafka that is watched."""
+    source, group_id = watched_orders()
+    with (
+        closing(source),
+        served(source) as url,
+        opened(browser, f"{url}/group?id={group_id}", **LIGHT) as watched,
+    ):
+        await_updates(watched.page)
+        watched.page.screenshot(path=file)
+
+
+TAKERS = {
+    "console-calm": calm,
+    "console-storm": stormy,
+    "console-failover": failed_over,
+    "console-watch": watching,
+}
+
+
+def take(directory: Path, names: Iterable[str] = TAKERS) -> None:
+    """Take pictures into a directory."""
     with chromium() as browser:
-        with (
-            served(Lively()) as url,
-            opened(browser, url, viewport=SIZE, color_scheme="light") as watched,
-        ):
-            await_updates(watched.page, 25)
-            watched.page.screenshot(path=directory / "console-calm.png")
-        with (
-            served(storm()) as url,
-            opened(
-                browser, f"{url}/group?id=orders", viewport=SIZE, color_scheme="dark"
-            ) as watched,
-        ):
-            await_updates(watched.page)
-            watched.page.screenshot(path=directory / "console-storm.png")
-        source = failover(has_failed=False)
-        with (
-            served(source) as url,
-            opened(browser, f"{url}/cluster", viewport=SIZE, color_scheme="light") as watched,
-        ):
-            await_updates(watched.page)
-            source.shown = failover(has_failed=True).shown
-            watched.page.wait_for_selector("text=leader 1 → 2")
-            watched.page.screenshot(path=directory / "console-failover.png")
+        for name in names:
+            TAKERS[name](browser, directory / f"{name}.png")
 
 
 if __name__ == "__main__":
-    take(PICTURES)
+    take(PICTURES, sys.argv[1:] or TAKERS)
