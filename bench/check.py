@@ -95,12 +95,13 @@ def _report(verdicts: Sequence[HistoryVerdict]) -> ReportDocument:
 
 
 def _judged(session: SparkSession, run: Path, limits: Sequence[CostLimit]) -> HistoryVerdict:
+    from bench.histories.prepared import PreparedHistory
     from bench.histories.store import read_facts, read_run
     from bench.histories.verdict import judge_history
 
     facts = read_facts(run)
     note(f"Checking {sum(facts.rows.values()):,} rows of {facts.run_id} ...")
-    return judge_history(read_run(session, run, facts), facts, limits)
+    return judge_history(PreparedHistory(read_run(session, run, facts), facts), limits)
 
 
 def _rows(run: Path) -> int:

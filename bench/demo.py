@@ -121,6 +121,7 @@ def _checked(
     parts: Sequence[bytes],
 ) -> HistoryVerdict:
     """Write the history from the packed parts, and let Spark check it."""
+    from bench.histories.prepared import PreparedHistory
     from bench.histories.schema import SCHEMA
     from bench.histories.store import HistoryError, read_facts, read_run, write_run
     from bench.histories.verdict import judge_history
@@ -137,7 +138,7 @@ def _checked(
         try:
             run = write_run(history, facts, Path(directory))
             facts = read_facts(run)
-            return judge_history(read_run(session, run, facts), facts)
+            return judge_history(PreparedHistory(read_run(session, run, facts), facts))
         except HistoryError as error:
             raise StartError(str(error)) from None
 

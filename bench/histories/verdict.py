@@ -15,7 +15,6 @@ from pyspark.sql import functions as F  # noqa: N812 - as every PySpark program 
 
 from bench.histories.checks import CHECKS, Severity
 from bench.histories.costs import COSTS, by_cause
-from bench.histories.prepared import PreparedHistory
 from bench.histories.store import HistoryError
 from failover.columns import aligned
 
@@ -24,6 +23,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame
 
+    from bench.histories.prepared import PreparedHistory
     from bench.histories.store import RunFacts
 
 EXAMPLES_MAX: Final = 20
@@ -181,17 +181,14 @@ class HistoryVerdict:
         return "\n".join(lines)
 
 
-def judge_history(
-    history: DataFrame, facts: RunFacts, limits: Sequence[CostLimit] = ()
-) -> HistoryVerdict:
+def judge_history(history: PreparedHistory, limits: Sequence[CostLimit] = ()) -> HistoryVerdict:
     """Run all checks over the rows of one run, and compute its costs."""
-    prepared = PreparedHistory(history, facts)
-    outcomes = _outcomes(violations(prepared))
-    costs = _totals(prepared)
-    causes = tuple(CauseTotal(**row.asDict()) for row in by_cause(prepared).collect())
+    outcomes = _outcomes(violations(history))
+    costs = _totals(history)
+    causes = tuple(CauseTotal(**row.asDict()) for row in by_cause(history).collect())
     values = {each.cost: each.value for each in costs}
     return HistoryVerdict(
-        facts=facts,
+        facts=history.facts,
         outcomes=outcomes,
         costs=costs,
         causes=causes,

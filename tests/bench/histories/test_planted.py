@@ -23,18 +23,28 @@ pytestmark = [
 def opened(session, runs, name):
     run = runs / f"{PREFIX}{name}"
     facts = read_facts(run)
-    return read_run(session, run, facts), facts
+    return PreparedHistory(read_run(session, run, facts), facts)
 
 
 @pytest.fixture(scope="module")
-def planted(session, runs):
-    return judge_history(*opened(session, runs, "planted"))
+def with_faults(session, runs):
+    return opened(session, runs, "planted")
 
 
 @pytest.fixture(scope="module")
-def costs(session, runs):
+def without_faults(session, runs):
+    return opened(session, runs, "clean")
+
+
+@pytest.fixture(scope="module")
+def planted(with_faults):
+    return judge_history(with_faults)
+
+
+@pytest.fixture(scope="module")
+def costs(with_faults):
     """Return each figure by cost and group."""
-    rows = costs_by_group(PreparedHistory(*opened(session, runs, "planted"))).collect()
+    rows = costs_by_group(with_faults).collect()
     return {(row["cost"], row["group_id"]): row["value"] for row in rows}
 
 
@@ -64,9 +74,9 @@ def test_planted_faults_make_the_verdict_unclean(planted):
     assert {name for name, each in document["checks"].items() if each["count"]} == {*CHECKS}
 
 
-def test_a_made_history_is_clean_until_a_limit_is_exceeded(session, runs):
+def test_a_made_history_is_clean_until_a_limit_is_exceeded(without_faults):
     limits = [CostLimit.parse("rebalances > 107"), CostLimit.parse("moved>100000")]
-    verdict = judge_history(*opened(session, runs, "clean"), limits)
+    verdict = judge_history(without_faults, limits)
     assert [each for each in verdict.outcomes if each.count] == []
     assert verdict.exceeded == ("rebalances is 108, and at most 107 is allowed.",)
     assert not verdict.is_clean
@@ -75,8 +85,8 @@ def test_a_made_history_is_clean_until_a_limit_is_exceeded(session, runs):
     assert verdict.cost("members") == 7 * GROUPS_MIN
 
 
-def test_rebalances_have_the_causes_that_were_made(session, runs):
-    rows = by_cause(PreparedHistory(*opened(session, runs, "clean"))).collect()
+def test_rebalances_have_the_causes_that_were_made(without_faults):
+    rows = by_cause(without_faults).collect()
     counts = {row["cause"]: row["rebalances"] for row in rows}
     assert counts == dict.fromkeys((EXPIRED, TOLD_AGAIN, LEFT), GROUPS_MIN)
 

@@ -85,7 +85,7 @@ def test_every_life_group_and_change_has_its_rows(run):
 
 
 def test_spark_finds_nothing_wrong(history):
-    verdict = judge_history(history.rows, history.facts)
+    verdict = judge_history(history)
     assert verdict.is_clean, verdict.text()
     assert sum(each.count for each in verdict.outcomes) == 0, verdict.text()
     assert verdict.cost("commits") > 0
