@@ -209,9 +209,8 @@ class WatchSession:
                 f" {self._next.get(each, 0)}: reading everything again"
             )
         found = self._source.find()
-        self._told_from = {
-            each: min(self._next.get(each, 0), found.ends[each]) for each in found.ends
-        }
+        told_to = {each: max(at, self._told_from.get(each, 0)) for each, at in self._next.items()}
+        self._told_from = {each: min(told_to.get(each, 0), found.ends[each]) for each in found.ends}
         topics = self.watch.outlook.topics
         self.watch = self._new_watch(self._options)
         self.watch.outlook.topics = topics
@@ -230,7 +229,7 @@ class WatchSession:
         with self.lock:
             for record in batch.records:
                 facts += self._take(record)
-            if not batch.records and self.is_loaded:
+            if self.is_loaded:
                 facts += self.watch.flush()
             self._options.metrics.count([self.watch.shard], GROUPS_SHOWN)
         self._tell(facts)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from protocol.groups import shadowed
@@ -31,6 +31,9 @@ if TYPE_CHECKING:
 
 CLASSIC = ClassicGroup.type_name
 CONSUMER = "consumer"
+COMING_MS = 10_000
+"""The way of the first member, which is sent back for its id, and of the leader's assignment."""
+
 GONE_TRIGGERS = {
     MemberEventKind.LEFT: RebalanceTrigger.MEMBER_LEFT,
     MemberEventKind.EXPIRED: RebalanceTrigger.MEMBER_EXPIRED,
@@ -48,12 +51,14 @@ class _Memory:
     """``created_ms``: when a group without members was first written.
 
     ``taken``: what the last generation took from its owners and gave to nobody. ``is_converted``:
-    it has just become a classic group.
+    it has just become a classic group. ``gained``: when members last got partitions, by their
+    lasting names (Unix ms).
     """
 
     created_ms: int | None = None
     taken: frozenset[tuple[str, int]] = frozenset()
     is_converted: bool = False
+    gained: dict[str, int] = field(default_factory=dict)
 
 
 class ClassicWatch:
@@ -74,8 +79,10 @@ class ClassicWatch:
             return
         memory = self._memories.setdefault(group_id, _Memory())
         departed = self._outlook.departed.pop(group_id, None)
-        if departed is not None and value.members:
+        is_converted = departed is not None and departed.time_ms == time_ms and departed.members
+        if is_converted and value.members:
             memory.is_converted = True
+            memory.gained = dict.fromkeys(map(_lasting_name, value.members), time_ms)
             yield GroupConverted(
                 group_id=group_id,
                 time_ms=time_ms,
@@ -84,7 +91,10 @@ class ClassicWatch:
                 members=len(value.members),
             )
         elif before is None and not value.members:
-            memory.created_ms = time_ms
+            memory.created_ms = time_ms if value.generation == 0 else None
+        elif before is None and value.generation > 1:
+            # Compaction has left a generation of which nobody knows what it changed.
+            memory.gained = dict.fromkeys(map(_lasting_name, value.members), time_ms)
         elif before is not None and before.generation == value.generation:
             yield from self._replaced(group_id, before, value, time_ms)
         else:
@@ -96,10 +106,9 @@ class ClassicWatch:
         self._memories.pop(group_id, None)
         if before is None:
             return
-        if before.members:
-            members = frozenset(each.member_id for each in before.members)
-            self._outlook.depart(group_id, Departed(CLASSIC, members))
-        else:
+        members = frozenset(each.member_id for each in before.members)
+        self._outlook.depart(group_id, Departed(CLASSIC, members, time_ms, before.generation))
+        if not members:
             yield GroupDeleted(group_id=group_id, time_ms=time_ms)
 
     def _replaced(
@@ -123,8 +132,12 @@ class ClassicWatch:
         if not 0 < joined_ms <= time_ms:
             joined_ms = time_ms
         began_ms = joined_ms
+        longest_ms = max((each.rebalance_timeout for each in after.members), default=0)
         is_initial = memory.created_ms is not None and not before.members
-        if memory.created_ms is not None:
+        longest_ms += COMING_MS
+        if memory.created_ms is None or joined_ms - memory.created_ms > longest_ms:
+            is_initial = False  # nobody waits longer: who had created the group did not come
+        else:
             began_ms = min(memory.created_ms, joined_ms)
         events = list(self._events(group_id, before, after, joined_ms))
         why = self._why(group_id, before, after, events)
@@ -158,6 +171,7 @@ class ClassicWatch:
         memory.created_ms, memory.is_converted = None, False
         owned, owns = _owned(before), _owned(after)
         memory.taken = frozenset() if owned is None or owns is None else owned - owns
+        memory.gained = _gained(memory.gained, before, after, joined_ms)
 
     def _events(
         self, group_id: str, before: GroupMetadataValue, after: GroupMetadataValue, time_ms: int
@@ -180,8 +194,15 @@ class ClassicWatch:
     def _gone(self, group_id: str, member: MemberMetadata, time_ms: int) -> MemberEvent:
         partitions = decode_assignment(member.assignment) or ()
         last_ms = self._outlook.committed.last_ms(group_id, partitions)
-        silent_ms = None if last_ms is None else max(time_ms - last_ms, 0)
-        signs = LastSigns(silent_ms=silent_ms, session_ms=member.session_timeout, is_assumed=False)
+        gained_ms = self._memories[group_id].gained.get(_lasting_name(member), 0)
+        is_anothers = last_ms is not None and last_ms < gained_ms
+        silent_ms = None if last_ms is None or is_anothers else max(time_ms - last_ms, 0)
+        signs = LastSigns(
+            silent_ms=silent_ms,
+            session_ms=member.session_timeout,
+            is_assumed=False,
+            is_anothers=is_anothers,
+        )
         kind, inferred = conclude(signs)
         event = _event(group_id, member, kind, time_ms)
         return replace(event, silent_ms=silent_ms, inferred=inferred)
@@ -285,11 +306,11 @@ def _resubscribed(before: GroupMetadataValue, after: GroupMetadataValue) -> list
     """Return the members that subscribe to other topics than before."""
     if after.protocol_type != CONSUMER:
         return []
-    old = {each.group_instance_id or each.member_id: each.subscription for each in before.members}
+    old = {_lasting_name(each): each.subscription for each in before.members}
     return [
         each
         for each in after.members
-        if (known := old.get(each.group_instance_id or each.member_id)) is not None
+        if (known := old.get(_lasting_name(each))) is not None
         and known != each.subscription
         and _topics(known) != _topics(each.subscription)
     ]
@@ -301,7 +322,26 @@ def _topics(subscription: bytes) -> frozenset[str] | None:
 
 
 def _assignments(value: GroupMetadataValue) -> Mapping[str, bytes]:
-    return {each.group_instance_id or each.member_id: each.assignment for each in value.members}
+    return {_lasting_name(each): each.assignment for each in value.members}
+
+
+def _lasting_name(member: MemberMetadata) -> str:
+    return member.group_instance_id or member.member_id
+
+
+def _gained(
+    known: Mapping[str, int], before: GroupMetadataValue, after: GroupMetadataValue, time_ms: int
+) -> dict[str, int]:
+    """Return when each member last got partitions that it had not had in the generation before."""
+    had, gained = _assignments(before), {}
+    for name, assignment in _assignments(after).items():
+        gained[name] = known.get(name, time_ms)
+        if assignment != had.get(name):
+            has = decode_assignment(assignment) if assignment else ()
+            old = decode_assignment(had[name]) if had.get(name) else ()
+            if not set(has or ()) <= set(old or ()):
+                gained[name] = time_ms
+    return gained
 
 
 def _owned(value: GroupMetadataValue) -> frozenset[tuple[str, int]] | None:

@@ -23,6 +23,8 @@ HEARTBEAT_MS: Final = 5_000
 This is the default of the heartbeat interval.
 """
 
+NEVER_COMMITTED: Final = "it never committed an offset"
+
 JITTER_MS: Final = 500
 """The same for members whose commits do prolong it: the times of records are not exact."""
 
@@ -34,7 +36,8 @@ class LastSigns:
     ``silent_ms``: since its last commit. ``session_ms``: its session timeout, if ``is_assumed``
     that of most clusters, for a member of the new protocol. ``revoking_ms``: since it was asked to
     give up something that it has not given up, with the limit ``rebalance_ms``. ``away_ms``: since
-    it went as a static member that means to come back.
+    it went as a static member that means to come back. ``is_anothers``: its partitions were
+    committed, but before it got them.
     """
 
     silent_ms: int | None
@@ -43,6 +46,7 @@ class LastSigns:
     revoking_ms: int | None = None
     rebalance_ms: int = 0
     away_ms: int | None = None
+    is_anothers: bool = False
 
 
 class Conclusion(NamedTuple):
@@ -65,9 +69,8 @@ def conclude(signs: LastSigns) -> Conclusion:
         return Conclusion(MemberEventKind.NOT_REVOKED, why)
     silent_ms, session_ms = signs.silent_ms, signs.session_ms
     if silent_ms is None:
-        return Conclusion(
-            MemberEventKind.GONE, "it left or its session ended; it never committed an offset"
-        )
+        known = "no commit of its own is known" if signs.is_anothers else NEVER_COMMITTED
+        return Conclusion(MemberEventKind.GONE, f"it left or its session ended; {known}")
     session = f"{'presumably ' if signs.is_assumed else ''}{seconds(session_ms)}"
     ago = f"its last commit was {seconds(silent_ms)} before"
     margin_ms = min(HEARTBEAT_MS if signs.is_assumed else JITTER_MS, session_ms // 3)

@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from protocol.groups.facts import MemberEventKind, TopicsCause
 
 if TYPE_CHECKING:
-    from protocol.groups.facts import MemberEvent, TopicsCause
+    from protocol.groups.facts import MemberEvent
     from protocol.groups.modern.reconcile import MemberAssignment
+
+FIRST_EPOCHS: Final = (1, 2)
+"""That of a new group: groups begin in epoch 1 since Kafka 4.3, in 0 before."""
 
 
 class EpochChange(NamedTuple):
@@ -27,28 +32,53 @@ class Gone(NamedTuple):
     time_ms: int
 
 
+class Waiting(NamedTuple):
+    """A member whose regular expression is not resolved yet, so that no epoch followed it."""
+
+    regex: str
+    event: MemberEvent
+
+
 @dataclass(slots=True)
 class ModernMemory:
-    """Since the last target: ``changes`` by epoch, ``before`` and ``after`` it members' targets.
+    """What is known of a group besides its members and targets.
 
-    Since the last epoch: ``candidates`` to be its cause, ``hints`` (records of the group itself),
-    ``gone`` members. ``members`` are the metadata of those that are gone, ``held`` what members had
-    whose records begin to go. ``assigned_ms``: when the target took effect that members are taking
-    over. ``told_epoch`` is the last that was told. ``revoking`` and ``went``: since when members
-    are to give up partitions, or are away (Unix ms). ``converted_epoch``: that in which the group
-    got its type.
+    Since the last target: ``changes`` by epoch, ``before`` and ``after`` it members' targets.
+    ``members`` are the metadata of those that are gone, ``held`` what members had whose records
+    begin to go. ``assigned_ms``: when the target took effect that members are taking over.
+    ``told_epoch`` is the last that was told. ``revoking`` and ``went``: since when members are to
+    give up partitions, or are away, ``gained``: when they last got some (Unix ms).
+    ``converted_epoch``: that in which the group got its type.
+
+    Of the records that were written at once, at ``write_ms``: ``candidates`` to be the cause of an
+    epoch, ``minor`` ones that make no epoch by themselves, ``gone`` members, ``replaced`` ones.
+    ``is_lost``: others are gone of which compaction has left only that.
+
+    Since the last epoch: ``hints``, changes of the group itself; ``waiting`` members.
+
+    ``epoch`` is the last one that the log had, 0 if it had none yet; ``is_cut``: compaction has
+    removed records of the group. ``is_based``: the target before the next one is known.
     """
 
+    write_ms: int = -1
+    candidates: list[MemberEvent] = field(default_factory=list)
+    minor: list[MemberEvent] = field(default_factory=list)
+    gone: list[Gone] = field(default_factory=list)
+    replaced: dict[str, MemberEvent] = field(default_factory=dict)
+    hints: dict[TopicsCause, None] = field(default_factory=dict)
+    waiting: dict[str, Waiting] = field(default_factory=dict)
+    epoch: int = 0
+    is_lost: bool = False
+    is_cut: bool = False
+    is_based: bool = False
     changes: dict[int, EpochChange] = field(default_factory=dict)
     before: dict[str, bytes] = field(default_factory=dict)
     after: dict[str, bytes] = field(default_factory=dict)
     members: dict[str, Any] = field(default_factory=dict)
-    candidates: list[MemberEvent] = field(default_factory=list)
-    hints: dict[type, int] = field(default_factory=dict)
-    gone: list[Gone] = field(default_factory=list)
     held: dict[str, MemberAssignment] = field(default_factory=dict)
     revoking: dict[str, int] = field(default_factory=dict)
     went: dict[str, int] = field(default_factory=dict)
+    gained: dict[str, int] = field(default_factory=dict)
     assigned_ms: int | None = None
     told_epoch: int = 0
     converted_epoch: int = -1
@@ -56,7 +86,49 @@ class ModernMemory:
     def start_over(self, assigned_ms: int | None) -> None:
         """Begin after a target; members take it over from ``assigned_ms`` on."""
         self.before, self.after, self.members = {}, {}, {}
-        self.assigned_ms = assigned_ms
+        self.assigned_ms, self.is_based = assigned_ms, True
+
+    def pass_over(self, epoch: int) -> None:
+        """Take a target as the one from which on it is told."""
+        self.take_changes(epoch)
+        self.start_over(None)
+        self.told_epoch = max(epoch, self.told_epoch)
+
+    def end_write(self) -> None:
+        """Forget what can only be the cause of an epoch that was written at once with it."""
+        for event in self.candidates:
+            if event.kind is MemberEventKind.JOINED:  # no epoch came with it
+                self.find_cut(event.member_id)
+        self.candidates.clear()
+        self.minor.clear()
+        self.is_lost = False
+        self.hints.pop(TopicsCause.REGEX_RESOLVED, None)
+
+    def find_cut(self, member_id: str, *, has_target: bool = False) -> None:
+        """Note that compaction has removed older records of a member, maybe of its target, too."""
+        self.is_cut = True
+        if member_id in self.after:
+            self.before.setdefault(member_id, self.after[member_id])
+        elif not has_target:
+            self.is_based = False
+
+    def end_epoch(self) -> None:
+        """Forget what an epoch has answered."""
+        self.candidates.clear()
+        self.minor.clear()
+        self.is_lost = False
+        self.hints.clear()
+
+    def follows(self, epoch: int) -> bool:
+        """Whether no epoch before this one is missing in the log."""
+        if self.epoch:
+            return epoch == self.epoch + 1
+        is_cut = self.is_cut or self.told_epoch or not (self.candidates or self.hints)
+        return epoch in FIRST_EPOCHS and not is_cut
+
+    def answers(self, epoch: int) -> bool:
+        """Whether it is known of what a target of this epoch is the answer."""
+        return any(each <= epoch for each in self.changes)
 
     def take_changes(self, epoch: int) -> EpochChange | None:
         """Take out the changes that a target of this epoch answers; return the first."""
@@ -64,14 +136,24 @@ class ModernMemory:
         taken = [self.changes.pop(each) for each in answered]
         return taken[0] if taken else None
 
+    def take_resolved(self, regex: str) -> list[MemberEvent]:
+        """Take out the events of members that waited for this regular expression."""
+        found = [each for each, waiting in self.waiting.items() if waiting.regex == regex]
+        return [self.waiting.pop(each).event for each in found]
+
     def take_instance(self, instance_id: str | None) -> Gone | None:
         """Take out the member that had this instance id, and whose records have just gone."""
         for each in self.gone if instance_id else ():
             if each.member.instance_id == instance_id:
                 self.gone.remove(each)
-                self.went.pop(each.member_id, None)
+                self.forget(each.member_id)
                 return each
         return None
+
+    def forget(self, member_id: str) -> None:
+        """Forget what is kept of a member until it is gone."""
+        for kept in (self.went, self.revoking, self.gained, self.waiting, self.held):
+            kept.pop(member_id, None)
 
     def take_over(self, old: str, new: str) -> None:
         """Count what a member had as had by the one that has its instance id now."""

@@ -1,14 +1,13 @@
 """Consumer, share and streams groups: what each of their records says has happened.
 
 A coordinator writes the records of one change together and in one order: first the members, then
-the group epoch, then the targets and the assignment epoch, then what a member has by now. So a
-change of members that an epoch follows is its cause.
+the group epoch, then the targets and the assignment epoch, then what a member has by now. All of
+them have one time. So a change of members that an epoch with its time follows is its cause.
 """
 
 from __future__ import annotations
 
 from dataclasses import replace
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 
 from protocol.groups import shadowed
@@ -27,16 +26,13 @@ from protocol.groups.modern.hard_state import STATIC_LEAVE_EPOCH, ModernGroupSta
 from protocol.groups.modern.reconcile import MemberState
 from protocol.groups.share.group import ShareGroup
 from protocol.groups.streams.group import StreamsGroup
-from protocol.groups.topic_numbers import INDEX_MASK, TOPIC_SHIFT
-from protocol.records import (
-    ConsumerGroupRegularExpressionKey,
-    ShareGroupStatePartitionMetadataKey,
-    StreamsGroupTopologyKey,
-)
-from protocol.watching.gone import LastSigns, conclude
+from protocol.records import ShareGroupStatePartitionMetadataKey
+from protocol.watching import causes
+from protocol.watching.gone import conclude
 from protocol.watching.memory import EpochChange, Gone, ModernMemory
-from protocol.watching.new_target import assigned, cause_of
+from protocol.watching.new_target import assigned
 from protocol.watching.outlook import Departed
+from protocol.watching.signs import last_signs
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -59,31 +55,53 @@ class ModernWatch:
         self._class = group_class
         self._type = group_class.type_name
         self._memories: dict[str, ModernMemory] = {}
-        self._waiting: dict[str, None] = {}
+        self._open: dict[str, int] = {}
+        self._old: dict[str, int] = {}
 
     def table(self) -> Mapping[type, tuple[Callable[..., Any], Callable[..., Any]]]:
         """Return, by key class, what to do before and after the core replays a record."""
         codec = self._class.kind.codec
-        return {
+        table: dict[type, tuple[Callable[..., Any], Callable[..., Any]]] = {
             codec.member_key: (self._member, _nothing),
             codec.epoch_key: (self._epoch, _nothing),
             codec.target_key: (self._target, _nothing),
             codec.target_epoch_key: (self._target_epoch, self._settle),
             codec.current_key: (self._before_current, self._current),
         }
-
-    def hint(self, key: Any, time_ms: int) -> None:
-        """Note a record that may be the cause of the next epoch."""
-        memory = self._memory(key.group_id)
-        memory.hints.setdefault(type(key), time_ms)
+        if codec.regex_key is not None:
+            table[codec.regex_key] = (self._regex, _nothing)
+        if self._class is ShareGroup:
+            table[ShareGroupStatePartitionMetadataKey] = (self._share_state, _nothing)
+        return {key: (self._in_write(before), after) for key, (before, after) in table.items()}
 
     def flush(self) -> Iterator[Fact]:
-        """Tell of members whose records went and that no epoch followed."""
-        waiting, self._waiting = self._waiting, {}
-        for group_id in waiting:
+        """Tell what waits for more records of its write, if none came since the last call."""
+        due, self._old, self._open = self._old, self._open, {}
+        for group_id, write_ms in due.items():
             memory = self._memories.get(group_id)
-            if memory is not None and group_id not in self._outlook.departed:
-                yield from self._gone_events(group_id, memory)
+            if memory is not None and memory.write_ms == write_ms:
+                yield from self._end_write(group_id, memory)
+
+    # --- records that were written at once
+
+    def _in_write(self, take: Callable[..., Iterator[Fact]]) -> Callable[..., Iterator[Fact]]:
+        """Return what takes a record, and notes before that whether it is the first of a write."""
+
+        def taken(key: Any, value: Any, time_ms: int) -> Iterator[Fact]:
+            memory = self._memories.get(key.group_id)
+            if memory is not None and memory.write_ms != time_ms:
+                yield from self._end_write(key.group_id, memory)
+                memory.write_ms = time_ms
+            yield from take(key, value, time_ms)
+
+        return taken
+
+    def _end_write(self, group_id: str, memory: ModernMemory) -> Iterator[Fact]:
+        """Tell what no record of the write has told: static members that came back, or went."""
+        replaced, memory.replaced = memory.replaced, {}
+        yield from replaced.values()
+        yield from self._gone_events(group_id, memory)
+        memory.end_write()
 
     # --- members
 
@@ -91,16 +109,24 @@ class ModernWatch:
         group_id, member_id = key.group_id, key.member_id
         group = self._find(group_id)
         known = None if group is None else group.members.get(member_id)
-        memory = self._memory(group_id)
         if value is None:
-            if known is not None:
+            if known is not None and group is not None:
+                memory = self._memory(group_id, time_ms)
                 memory.members[member_id] = known.metadata
                 held = memory.held.pop(member_id, known.assignment)
                 memory.gone.append(Gone(member_id, known, held, time_ms))
-                self._waiting[group_id] = None
+                if not self._outlook.is_silent:
+                    self._open[group_id] = time_ms
+            elif group_id in self._memories:
+                memory = self._memories[group_id]
+                memory.is_cut = memory.is_lost = True
             return
-        if known is None or known.metadata is self._class.kind.codec.unknown_member:
+        memory = self._memory(group_id, time_ms)
+        has_target = group is not None and member_id in group.targets
+        if known is None and not has_target:
             yield from self._new(group, memory, key, value, time_ms)
+        elif known is None or known.metadata is self._class.kind.codec.unknown_member:
+            memory.find_cut(member_id, has_target=has_target)  # it had records before this one
         elif known.metadata != value:
             yield from self._updated(known.metadata, memory, key, value, time_ms)
 
@@ -108,12 +134,15 @@ class ModernWatch:
         self, group: Any, memory: ModernMemory, key: Any, value: Any, time_ms: int
     ) -> Iterator[Fact]:
         departed = self._outlook.departed.get(key.group_id)
-        if departed is not None and key.member_id in departed.members:
+        if departed is not None and departed.has(key.member_id, time_ms):
             return  # a member of the group before it changed its type
+        known = group or self._class(key.group_id)
         event = self._event(key.group_id, key.member_id, value, MemberEventKind.JOINED, time_ms)
         before = memory.take_instance(event.group_instance_id)
+        if before is None and known.static_members.get(event.group_instance_id or ""):
+            memory.is_lost = True  # the records of who had its instance id
         if before is not None:
-            is_same = group is not None and self._same_topics(group, before.member.metadata, value)
+            is_same = _same_topics(known, before.member.metadata, value)
             event = replace(
                 event,
                 kind=MemberEventKind.REPLACED,
@@ -122,75 +151,51 @@ class ModernWatch:
             )
             if is_same:
                 memory.take_over(before.member_id, key.member_id)
+        if event.changes_nothing and not self._outlook.is_silent:
+            memory.replaced[key.member_id] = event  # its next record may change its topics
+            self._open[key.group_id] = time_ms
+            return
         yield event
         if not event.changes_nothing:
-            memory.candidates.append(event)
+            had = None if before is None else before.member.metadata
+            causes.note_member(known, memory, event, had, value)
 
     def _updated(
         self, before: Any, memory: ModernMemory, key: Any, value: Any, time_ms: int
     ) -> Iterator[Fact]:
         group = self._find(key.group_id)
         assert group is not None
-        kind = MemberEventKind.SUBSCRIBED
-        if self._same_topics(group, before, value):
-            kind = MemberEventKind.UPDATED
+        is_same = _same_topics(group, before, value)
+        kind = MemberEventKind.UPDATED if is_same else MemberEventKind.SUBSCRIBED
         event = self._event(key.group_id, key.member_id, value, kind, time_ms)
-        memory.candidates.append(event)
+        if not is_same and (replaced := memory.replaced.pop(key.member_id, None)) is not None:
+            event = replace(replaced, changes_nothing=False)
+        causes.note_member(group, memory, event, before, value)
         yield event
 
     def _gone_events(self, group_id: str, memory: ModernMemory) -> Iterator[MemberEvent]:
         """Return, once, the events of members whose records went."""
         gone, memory.gone = memory.gone, []
         for each in gone:
-            signs = self._signs(group_id, memory, each)
+            signs = last_signs(self._outlook, group_id, memory, each)
             kind, inferred = conclude(signs)
             event = self._event(group_id, each.member_id, each.member.metadata, kind, each.time_ms)
             yield replace(event, silent_ms=signs.silent_ms, inferred=inferred)
-            memory.went.pop(each.member_id, None)
-            memory.revoking.pop(each.member_id, None)
-
-    def _signs(self, group_id: str, memory: ModernMemory, gone: Gone) -> LastSigns:
-        session_ms = gone.member.session_timeout_ms
-        last_ms = self._outlook.committed.last_ms(group_id, self._partitions(gone))
-        revoking_ms, went_ms = memory.revoking.get(gone.member_id), memory.went.get(gone.member_id)
-        now = gone.time_ms
-        return LastSigns(
-            silent_ms=None if last_ms is None else max(now - last_ms, 0),
-            session_ms=self._outlook.session_timeout_ms if session_ms is None else session_ms,
-            is_assumed=session_ms is None,
-            revoking_ms=None if revoking_ms is None else now - revoking_ms,
-            rebalance_ms=gone.member.rebalance_timeout_ms,
-            away_ms=None if went_ms is None else now - went_ms,
-        )
-
-    def _partitions(self, gone: Gone) -> Iterator[tuple[str, int]]:
-        """Return the partitions that a member had, where they have offsets that it committed."""
-        if self._class is not ConsumerGroup:
-            return
-        numbers, topics = self._outlook.ctx.numbers, self._outlook.topics
-        for places in (gone.held.assigned, gone.held.revoking):
-            for place in places:
-                topic = topics.by_id(numbers.uuids[place >> TOPIC_SHIFT])
-                if topic is not None:
-                    yield topic.name, place & INDEX_MASK
+            memory.forget(each.member_id)
 
     # --- epochs and targets
 
     def _epoch(self, key: Any, value: Any, time_ms: int) -> Iterator[Fact]:
         group_id = key.group_id
-        group, memory = self._find(group_id), self._memory(group_id)
+        group = self._find(group_id)
         if value is None:
-            del self._memories[group_id]
-            if memory.gone:
-                members = frozenset(each.member_id for each in memory.gone)
-                self._outlook.depart(group_id, Departed(self._type, members))
-            elif group is not None:
-                yield GroupDeleted(group_id=group_id, time_ms=time_ms)
+            yield from self._removed(group_id, group, time_ms)
             return
-        if self._outlook.departed.pop(group_id, None) is not None:
-            memory.converted_epoch = value.epoch
-            memory.candidates.clear()  # who waited to join the group of before is a member by now
-            memory.hints.clear()
+        memory = self._memory(group_id, time_ms)
+        departed = self._outlook.departed.pop(group_id, None)
+        if departed is not None and departed.becomes(value.epoch, time_ms):
+            memory.converted_epoch = memory.epoch = value.epoch
+            memory.end_epoch()  # who waited to join the group of before is a member by now
             yield GroupConverted(
                 group_id=group_id,
                 time_ms=time_ms,
@@ -199,25 +204,58 @@ class ModernWatch:
                 members=0 if group is None else len(group.members),
             )
             return
+        yield from memory.replaced.values()
+        memory.replaced.clear()
         gone = list(self._gone_events(group_id, memory))
         yield from gone
         memory.candidates += gone
-        cause, inferred = cause_of(group, memory, value)
+        cause, inferred = causes.cause_of(group, memory, value)
         if isinstance(cause, TopicsCause):
             yield TopicsChanged(group_id=group_id, time_ms=time_ms, cause=cause, epoch=value.epoch)
-        memory.candidates.clear()
-        memory.hints.clear()
+        if not memory.follows(value.epoch):
+            memory.is_based = False  # compaction has removed what was changed before
+            memory.told_epoch = min(memory.told_epoch, value.epoch - 1)
+        elif memory.is_lost:
+            memory.is_based = False
+        elif not memory.epoch:
+            memory.is_based = True
+        memory.epoch = value.epoch
+        memory.end_epoch()
         memory.changes[value.epoch] = EpochChange(time_ms, cause, inferred)
         if len(memory.changes) > CHANGES_MAX:
             del memory.changes[min(memory.changes)]
         if group is not None and gone and not group.members:
             yield from self._emptied(group, memory, value.epoch, time_ms)
 
-    def _target(self, key: Any, value: bytes | None, time_ms: int) -> Iterator[Fact]:  # noqa: ARG002
-        group, memory = self._find(key.group_id), self._memory(key.group_id)
+    def _removed(
+        self, group_id: str, group: ModernGroup[Any] | None, time_ms: int
+    ) -> Iterator[Fact]:
+        memory = self._memories.pop(group_id, None)
+        yield from () if memory is None else memory.replaced.values()
+        if memory is not None and memory.gone:
+            members = frozenset(each.member_id for each in memory.gone)
+            self._outlook.depart(group_id, Departed(self._type, members, time_ms, memory.epoch))
+        elif group is not None:
+            yield GroupDeleted(group_id=group_id, time_ms=time_ms)
+
+    def _regex(self, key: Any, value: Any, time_ms: int) -> Iterator[Fact]:
+        if value is not None:
+            memory = self._memory(key.group_id, time_ms)
+            causes.note_regex(self._find(key.group_id), memory, key.regular_expression, value)
+        return iter(())
+
+    def _share_state(self, key: Any, value: Any, time_ms: int) -> Iterator[Fact]:
+        if value is not None:
+            memory = self._memory(key.group_id, time_ms)
+            causes.note_share_state(self._find(key.group_id), memory, value)
+        return iter(())
+
+    def _target(self, key: Any, value: bytes | None, time_ms: int) -> Iterator[Fact]:
+        group = self._find(key.group_id)
         before = None if group is None else group.targets.get(key.member_id)
         if before == value:
             return iter(())
+        memory = self._memory(key.group_id, time_ms)
         if before is not None:
             memory.before.setdefault(key.member_id, before)
         if value is None:
@@ -227,15 +265,15 @@ class ModernWatch:
         return iter(())
 
     def _target_epoch(self, key: Any, value: Any, time_ms: int) -> Iterator[Fact]:
-        group, memory = self._find(key.group_id), self._memory(key.group_id)
+        group = self._find(key.group_id)
         if value is None or group is None:
             return
-        epoch = value.assignment_epoch
-        is_told = epoch < memory.told_epoch or (epoch == memory.told_epoch and not group.members)
-        if memory.converted_epoch == epoch or is_told:
-            memory.take_changes(epoch)
-            memory.start_over(None)
-            memory.told_epoch = max(epoch, memory.told_epoch)
+        memory, epoch = self._memory(key.group_id, time_ms), value.assignment_epoch
+        if value.arriving_epoch and epoch <= memory.told_epoch:
+            return  # the records of a target follow: one of ours, which may come in parts
+        is_told = epoch == memory.converted_epoch or epoch <= memory.told_epoch
+        if is_told or not memory.is_based or not memory.answers(epoch):
+            memory.pass_over(epoch)
             return
         yield assigned(self._outlook, group, memory, (epoch, time_ms))
         memory.start_over(time_ms)
@@ -245,6 +283,9 @@ class ModernWatch:
         self, group: ModernGroup[Any], memory: ModernMemory, epoch: int, time_ms: int
     ) -> Iterator[Fact]:
         """Tell that the last member is gone: a coordinator writes no target for nobody."""
+        if not memory.is_based:
+            memory.pass_over(epoch)
+            return
         memory.changes = {epoch: memory.changes[epoch]}
         yield assigned(self._outlook, group, memory, (epoch, time_ms))
         yield GroupReconciled(
@@ -256,21 +297,25 @@ class ModernWatch:
     # --- current assignments
 
     def _before_current(self, key: Any, value: Any, time_ms: int) -> Iterator[Fact]:  # noqa: ARG002
-        """Note what a member had, when its records begin to go."""
-        if value is None:
-            group = self._find(key.group_id)
-            member = None if group is None else group.members.get(key.member_id)
-            if member is not None:
-                self._memory(key.group_id).held[key.member_id] = member.assignment
+        """Note what a member had, when its records begin to go or it has more from now on."""
+        group = self._find(key.group_id)
+        member = None if group is None else group.members.get(key.member_id)
+        if member is not None:
+            self._memory(key.group_id, time_ms).held[key.member_id] = member.assignment
         return iter(())
 
     def _current(self, key: Any, value: Any, time_ms: int) -> Iterator[Fact]:
-        group, memory = self._find(key.group_id), self._memory(key.group_id)
+        group = self._find(key.group_id)
         member = None if group is None else group.members.get(key.member_id)
         if value is None or group is None or member is None:
             return
+        memory = self._memory(key.group_id, time_ms)
         assignment, member_id = member.assignment, key.member_id
-        memory.held.pop(member_id, None)
+        held = memory.held.pop(member_id, None)
+        had = held.assigned.keys() if held is not None else frozenset()
+        has_more = not assignment.assigned.keys() <= had
+        if has_more and memory.converted_epoch != assignment.epoch:
+            memory.gained[member_id] = time_ms
         if assignment.epoch == STATIC_LEAVE_EPOCH:
             if member_id not in memory.went:
                 memory.went[member_id] = time_ms
@@ -287,7 +332,7 @@ class ModernWatch:
     def _settle(self, key: Any, value: Any, time_ms: int) -> Iterator[Fact]:
         group = self._find(key.group_id)
         if value is not None and group is not None:
-            yield from self._settled(group, self._memory(key.group_id), None, time_ms)
+            yield from self._settled(group, self._memory(key.group_id, time_ms), None, time_ms)
 
     @staticmethod
     def _settled(
@@ -312,15 +357,11 @@ class ModernWatch:
         found: ModernGroup[Any] | None = shadowed.find(self._outlook.ctx, group_id, self._type)
         return found
 
-    def _memory(self, group_id: str) -> ModernMemory:
+    def _memory(self, group_id: str, time_ms: int) -> ModernMemory:
         memory = self._memories.get(group_id)
         if memory is None:
-            memory = self._memories[group_id] = ModernMemory()
+            memory = self._memories[group_id] = ModernMemory(write_ms=time_ms)
         return memory
-
-    def _same_topics(self, group: ModernGroup[Any], before: Any, after: Any) -> bool:
-        had, has = group.subscribed(before), group.subscribed(after)
-        return set(had[0]) == set(has[0]) and had[1] == has[1]
 
     @staticmethod
     def _event(
@@ -337,15 +378,10 @@ class ModernWatch:
         )
 
 
+def _same_topics(group: ModernGroup[Any], before: Any, after: Any) -> bool:
+    had, has = group.subscribed(before), group.subscribed(after)
+    return set(had[0]) == set(has[0]) and had[1] == has[1]
+
+
 def _nothing(_key: Any, _value: Any, _time_ms: int) -> Iterator[Fact]:
     return iter(())
-
-
-OTHER_KEYS: Final[Mapping[type, str]] = MappingProxyType(
-    {
-        ConsumerGroupRegularExpressionKey: ConsumerGroup.type_name,
-        ShareGroupStatePartitionMetadataKey: ShareGroup.type_name,
-        StreamsGroupTopologyKey: StreamsGroup.type_name,
-    }
-)
-"""Records that only one type has, and that may be the cause of an epoch."""

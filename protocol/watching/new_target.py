@@ -1,65 +1,26 @@
-"""New targets of groups that are not classic: what they change, and why there is one."""
+"""New targets of groups that are not classic: what they change."""
 
 from __future__ import annotations
 
 from itertools import islice
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 
 from protocol.groups.facts import (
-    MemberEvent,
     NamedMember,
     TargetAssigned,
     TargetChange,
     TopicsCause,
 )
 from protocol.groups.modern.reconcile import MemberState
-from protocol.groups.streams.group import StreamsGroup
-from protocol.records import (
-    ConsumerGroupRegularExpressionKey,
-    ShareGroupStatePartitionMetadataKey,
-)
 from protocol.stories import movement
 from protocol.watching.memory import EpochChange
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from protocol.groups.modern.hard_state import ModernGroup
     from protocol.watching.memory import ModernMemory
     from protocol.watching.outlook import Outlook
 
 AWAITED_MAX: Final = 10
-
-HINTS: Final[Mapping[type, TopicsCause]] = MappingProxyType(
-    {
-        ConsumerGroupRegularExpressionKey: TopicsCause.REGEX_RESOLVED,
-        ShareGroupStatePartitionMetadataKey: TopicsCause.SHARE_STATE_INITIALIZED,
-    }
-)
-"""Records that an epoch follows because of them."""
-
-
-def cause_of(group: Any, memory: ModernMemory, value: Any) -> tuple[MemberEvent | TopicsCause, str]:
-    """Return why a group has a new epoch, by what came before its record; and how that is known."""
-    if memory.candidates:
-        event = memory.candidates[0]
-        return event, event.inferred
-    for key_class in memory.hints:
-        if key_class in HINTS:
-            return HINTS[key_class], ""
-    if group is not None and isinstance(group, StreamsGroup):
-        validated, topology = value.validated_topology_epoch, group.topology
-        if validated != group.validated_topology_epoch:
-            is_ready = topology is not None and validated == topology.epoch
-            cause = TopicsCause.TOPOLOGY_READY if is_ready else TopicsCause.TOPOLOGY_NOT_READY
-            return cause, ""
-        configs = {each.key: each.value for each in value.last_assignment_configs or ()}
-        if configs != group.last_assignment_configs:
-            return TopicsCause.CONFIGS_CHANGED, ""
-    if group is not None and value.metadata_hash != group.metadata_hash:
-        return TopicsCause.TOPICS_CHANGED, "their hash is another one, and no member changed"
-    return TopicsCause.NOT_RECORDED, "neither a member nor the hash of the topics changed"
 
 
 def assigned(
@@ -99,7 +60,7 @@ def assigned(
         group_type=group.type_name,
         units=group.kind.form.noun,
         assignor=assignors[0][0] if assignors else "",
-        epoch_before=max(group.assignment_epoch, memory.told_epoch),
+        epoch_before=min(max(group.assignment_epoch, memory.told_epoch), epoch - 1),
         epoch_after=epoch,
         cause=change.cause,
         changed_ms=change.since_ms,

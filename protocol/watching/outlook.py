@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 from protocol.watching.committed import CommittedOffsets
+from protocol.watching.memory import FIRST_EPOCHS
 from protocol.watching.topic_book import TopicBook
 
 if TYPE_CHECKING:
@@ -18,10 +19,28 @@ SESSION_TIMEOUT_MS: Final = 45_000
 
 @dataclass(frozen=True, slots=True)
 class Departed:
-    """A group whose records went while it had members: it becomes one of another type."""
+    """A group whose records went at ``time_ms``, in this epoch or generation.
+
+    It becomes one of another type if the records of that are written at once with its tombstones,
+    and if it had members: in its records, or only waiting to join.
+    """
 
     group_type: str
     members: frozenset[str]
+    time_ms: int
+    epoch: int
+
+    def has(self, member_id: str, time_ms: int) -> bool:
+        """Whether a member of the group that begins at this time was one of this group."""
+        return self.time_ms == time_ms and member_id in self.members
+
+    def becomes(self, epoch: int, time_ms: int) -> bool:
+        """Whether a group that begins at this time, in this epoch, is this one with another type.
+
+        One whose members only wait keeps its epoch; one that was empty ends, and another begins.
+        """
+        is_kept = epoch == self.epoch and epoch not in FIRST_EPOCHS
+        return self.time_ms == time_ms and (bool(self.members) or is_kept)
 
 
 @dataclass(slots=True, kw_only=True)

@@ -25,7 +25,7 @@ from protocol.records import (
 )
 from protocol.watching.classic import ClassicWatch
 from protocol.watching.committed import Committed
-from protocol.watching.modern import CLASSES, OTHER_KEYS, ModernWatch
+from protocol.watching.modern import CLASSES, ModernWatch
 from protocol.watching.outlook import SESSION_TIMEOUT_MS, Outlook
 
 if TYPE_CHECKING:
@@ -59,9 +59,9 @@ class ClusterWatch:
         self.unreadable = 0
         self.unknown: Counter[str] = Counter()
         self._classic = ClassicWatch(self.outlook)
-        self._modern = {each.type_name: ModernWatch(self.outlook, each) for each in CLASSES}
+        self._modern = tuple(ModernWatch(self.outlook, each) for each in CLASSES)
         self._table: dict[type, Any] = {}
-        for watch in self._modern.values():
+        for watch in self._modern:
             self._table.update(watch.table())
 
     def take(self, key: bytes | None, value: bytes | None, time_ms: int) -> Iterator[Fact]:
@@ -78,8 +78,8 @@ class ClusterWatch:
             self.unreadable += 1
 
     def flush(self) -> Iterator[Fact]:
-        """Tell what waits for a record that does not come; call it when nothing more is there."""
-        for watch in self._modern.values():
+        """Tell what waits for more records of one write, if none came since the last call."""
+        for watch in self._modern:
             yield from watch.flush()
 
     def _take(self, record: Record, value: bytes | None, time_ms: int) -> Iterator[Fact]:
@@ -98,8 +98,6 @@ class ClusterWatch:
                 return
             case ShareGroupStatePartitionMetadataKey():
                 self._learn(record.value)
-        if type(key) in OTHER_KEYS:
-            self._modern[OTHER_KEYS[type(key)]].hint(key, time_ms)
         before, after = self._table.get(type(key), (None, None))
         if before is not None:
             yield from before(key, record.value, time_ms)

@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from protocol.record_batches import read_batches
+from kio.records.readers import read_batch
+
 from protocol.stories.sentence import sentence
 from protocol.stories.teller import StoryTeller
 from protocol.watching import group_view, overview
 from protocol.watching.watch import ClusterWatch
-from tests.protocol.watching.records import NOW
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 LOGS = Path(__file__).parents[1] / "backup" / "kafka-4.3.1"
+CONTROL = 0x20
 
 
 SENTENCES = [
@@ -22,21 +27,29 @@ SENTENCES = [
     "group a-share: epoch 1 → 2: member rollcall-tests (127.0.0.1) joined; 0 partitions moved",
     "group a-share: epoch 2 → 3: more of its partitions may be assigned; 4 partitions newly"
     " assigned",
-    "group a-streams: epoch 1 → 2: member rollcall-tests (127.0.0.1) joined; 0 tasks moved; another"
-    " rebalance began before it was done",
+    "group a-streams: epoch 1 → 2: member rollcall-tests (127.0.0.1) joined; waited 1.0 s for"
+    " rollcall-tests; 0 tasks moved; another rebalance began before it was done",
     "group a-streams: epoch 2 → 3: all topics of its topology exist now; 8 tasks newly assigned;"
     " its end was not seen yet",
 ]
 
 
+def records(data: bytes) -> Iterator[tuple[bytes | None, bytes | None, int]]:
+    """Return the records of a segment, each with its time in whole seconds."""
+    at = 0
+    while at < len(data):
+        batch, size = read_batch(data, at)
+        at += size
+        for record in () if batch.attributes & CONTROL else batch.records:
+            yield record.key, record.value, round(record.timestamp.timestamp() * 1_000)
+
+
 def test_groups_of_every_type() -> None:
     watch, teller, told = ClusterWatch(), StoryTeller(0), {}
     for path in sorted(LOGS.glob("__consumer_offsets-*/*.log")):
-        with path.open("rb") as file:
-            for batch in read_batches(file):
-                for record in () if batch.is_control else batch.records:
-                    for fact in watch.take(record.key, record.value, NOW + record.offset):
-                        told |= {story.key: story for story in teller.tell(fact)}
+        for key, value, time_ms in records(path.read_bytes()):
+            for fact in watch.take(key, value, time_ms):
+                told |= {story.key: story for story in teller.tell(fact)}
     assert (watch.unreadable, sum(watch.unknown.values())) == (0, 0)
     rows = {row.group_id: row for row in overview.rows(watch.outlook, lambda *_: None)}
     assert {name: (row.group_type, row.state, row.members) for name, row in rows.items()} == {

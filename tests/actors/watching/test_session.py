@@ -15,7 +15,7 @@ from actors.watching.place import PlaceFile
 from actors.watching.reader import Found, ReadBatch, WatchedRecord
 from actors.watching.session import Options, WatchSession
 from protocol.groups.topics import Topic
-from protocol.records import Record, encode
+from protocol.records import OffsetCommitKey, OffsetCommitValue, Record, encode
 from protocol.stories.sentence import sentence
 from tests.protocol.watching.records import (
     NOW,
@@ -23,6 +23,7 @@ from tests.protocol.watching.records import (
     current,
     epoch,
     generation,
+    gone,
     joined,
     member,
     targets,
@@ -60,6 +61,7 @@ class Log:
 
     def __init__(self, *records: tuple[Any, Any]) -> None:
         self.records = [encode(Record(*each)) for each in records]
+        self.times = [NOW] * len(records)
         self.script: list[Callable[[], ReadBatch] | None] = []
         self.errors: list[SaidError] = []
         self.stop = threading.Event()
@@ -90,14 +92,16 @@ class Log:
 
     def batch(self, first: int) -> ReadBatch:
         found = [
-            WatchedRecord(0, offset, key, value, NOW + offset)
+            WatchedRecord(0, offset, key, value, self.times[offset])
             for offset, (key, value) in enumerate(self.records)
         ]
         return ReadBatch(found[first:], (), ())
 
     def append(self, *records: tuple[Any, Any]) -> ReadBatch:
+        """Write records at once, with one time."""
         first = len(self.records)
         self.records += [encode(Record(*each)) for each in records]
+        self.times = self.times[:first] + [NOW + first] * len(records)
         self.at = len(self.records)
         return self.batch(first)
 
@@ -241,6 +245,39 @@ def test_what_the_log_lost_is_read_anew_and_not_told_again() -> None:
     ]
     assert told.sentences == ["generation 1 → 2", "generation 1 → 2", "generation 2 → 3"]
     assert (told.loads, session.watch.records) == (2, 4)
+
+
+def test_what_the_log_loses_while_it_is_read_first_is_not_told() -> None:
+    log = Log(*START, generation(2, A, B), generation(3, A))
+    read, cut = log.poll, [True]
+
+    def poll(timeout_s: float) -> ReadBatch:
+        if not cut:
+            return read(timeout_s)
+        cut.clear()
+        found = log.batch(0)
+        del log.records[-1]
+        return ReadBatch(found.records[:2], (), (0,))
+
+    log.poll = poll  # type: ignore[method-assign]
+    log.script = [lambda: log.append(generation(3, A))]
+    told, _ = watched(log)
+    assert told.sentences == ["generation 2 → 3"]
+
+
+def test_a_member_that_came_back_is_told_though_records_come_all_the_time() -> None:
+    log = Log(joined("x", instance_id="i"), epoch(2), *targets(2, {"x": (0,)}), current("x", 2, 0))
+    commit = (
+        OffsetCommitKey("other", "t", 0),
+        OffsetCommitValue(offset=1, metadata="", commit_timestamp=NOW),
+    )
+    others = [lambda: log.append(commit)] * 3
+    back = (*gone("x"), joined("y", instance_id="i"), *targets(2, {"y": (0,)})[:-1])
+    log.script = [lambda: log.append(*back, current("y", 2, 0)), *others]
+    told, _ = watched(log)
+    assert told.sentences == [
+        "member i (10.0.0.4) came back under a new member id; nothing else changed"
+    ]
 
 
 def test_while_no_broker_answers_it_says_so_once() -> None:

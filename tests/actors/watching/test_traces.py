@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from actors.telemetry.rebalance_traces import RebalanceTraces, Trace
 from protocol.records import Record, encode
 from protocol.watching.watch import ClusterWatch
@@ -17,21 +19,21 @@ from tests.protocol.watching.records import (
 )
 
 
-def traced(*records: tuple[object, object]) -> list[Trace]:
-    """Return the traces of records, one a second."""
+def traced(*writes: list[tuple[Any, Any]]) -> list[Trace]:
+    """Return the traces of what was written, at once each second."""
     watch, traces, found = ClusterWatch(), RebalanceTraces(), []
-    for number, record in enumerate(records):
-        key, value = encode(Record(*record))  # type: ignore[arg-type]
-        for fact in watch.take(key, value, NOW + number * 1_000):
-            found += traces.tell(fact, None)
+    for number, records in enumerate(writes):
+        for record in records:
+            for fact in watch.take(*encode(Record(*record)), NOW + number * 1_000):
+                found += traces.tell(fact, None)
     return found
 
 
 def test_a_classic_group() -> None:
     first, second = traced(
-        generation(0),
-        generation(1, member("a", 0), since=NOW + 500),
-        generation(2, member("a", 0), member("b", 1)),
+        [generation(0)],
+        [generation(1, member("a", 0), since=NOW + 500)],
+        [generation(2, member("a", 0), member("b", 1))],
     )
     assert (first.started_ms, first.ended_ms) == (NOW, NOW + 1_000)
     assert first.attributes["rollcall.rebalance.inferred"] == "it is new in generation 1"
@@ -41,12 +43,8 @@ def test_a_classic_group() -> None:
 
 def test_a_group_with_targets() -> None:
     first, second = traced(
-        joined("a"),
-        epoch(2),
-        *targets(2, {"a": (0,)}),
-        current("a", 2, 0),
-        *gone("a"),
-        epoch(3),
+        [joined("a"), epoch(2), *targets(2, {"a": (0,)}), current("a", 2, 0)],
+        [*gone("a"), epoch(3)],
     )
     assert first.attributes["rollcall.rebalance.inferred"] == ""  # and so it is left out
     assert first.attributes["rollcall.rebalance.outcome"] == "stable"

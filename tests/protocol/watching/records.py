@@ -35,6 +35,7 @@ from protocol.wire.embedded import encode_assignment, encode_subscription
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
+    from protocol.groups.facts import Fact
     from protocol.stories.story import RebalanceStory
 
 NOW = 1_700_000_000_000
@@ -58,7 +59,10 @@ class Watched:
             self.take(*encode(Record(key, value)))
 
     def take(self, key: bytes | None, value: bytes | None) -> None:
-        for fact in self.watch.take(key, value, self.now):
+        self.tell(self.watch.take(key, value, self.now))
+
+    def tell(self, facts: Iterable[Fact]) -> None:
+        for fact in facts:
             for story in self.teller.tell(fact):
                 self.stories[story.key] = story
 
@@ -69,7 +73,9 @@ class Watched:
         self.write((OffsetCommitKey("g", "t", partition), value))
 
     def news(self) -> list[str]:
-        """Take out the sentences of what was told since the last call."""
+        """Take out the sentences of what was told since the last call; no more records come."""
+        for _ in range(2):
+            self.tell(self.watch.flush())
         told = [sentence(each).removeprefix("group g: ") for each in self.stories.values()]
         self.stories.clear()
         return told

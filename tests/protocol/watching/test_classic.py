@@ -57,6 +57,22 @@ def test_of_a_member_that_commits_seldom_it_is_not_known_how_it_went(watched: Wa
     ]
 
 
+def test_what_another_member_committed_says_nothing_of_who_had_its_partition_last(
+    watched: Watched,
+) -> None:
+    watched.commit(2)
+    watched.now += 1_000
+    watched.write(generation(2, member("a", 0, 1), member("b", 3), member("c", 2)))
+    watched.news()
+    watched.now += 2_000
+    watched.write(generation(3, member("a", 0, 1), member("b", 2, 3)))
+    (told,) = watched.news()
+    assert told.startswith(
+        "generation 2 → 3: member c (10.0.0.4) is gone (inferred: it left or its session ended; no"
+        " commit of its own is known)"
+    )
+
+
 def test_the_last_member_is_gone(watched: Watched) -> None:
     watched.write(generation(2))
     (told,) = watched.news()

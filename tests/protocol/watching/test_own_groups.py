@@ -63,7 +63,7 @@ def concluded(talk: Conversation[Any], written: list[tuple[int, Any]]) -> list[R
             continue
         key, value = encode(record)
         facts += watch.take(key, value, now)
-    facts += watch.flush()
+    facts += [*watch.flush(), *watch.flush()]
     assert (watch.unreadable, sum(watch.unknown.values())) == (0, 0)
     assert set(watch.outlook.ctx.groups) >= {
         each for each, group in talk.context.groups.items() if group.is_logged
