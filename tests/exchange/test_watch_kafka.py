@@ -237,7 +237,8 @@ def test_the_groups_of_a_kafka_are_explained(kafka: AclKafka, tmp_path: Path) ->
         first["consumer"].leave()
         again = Watching(kafka, config, "--state", place)
         stack.callback(again.close)
-        again.expect("consumer", "member a .* left .inferred")
+        # After a slow start of the broker it has joined anew, maybe without a commit.
+        again.expect("consumer", "member a .* (left|is gone) .inferred")
         assert {each["group_id"] for each in again.stories()} <= {"classic", "consumer"}
         again.stop()
         listed = [each.group_id for each in admin.list_consumer_groups().result().valid]
