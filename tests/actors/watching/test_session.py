@@ -340,12 +340,12 @@ def target(number: int, topic_id: UUID, *partitions: int) -> list[tuple[Any, Any
 
 
 def test_a_topic_that_came_after_the_last_look_is_looked_up_before_its_story_is_told() -> None:
-    log = Log(joined("a"), *target(2, TOPIC, 0))
+    log = Log(joined("a"), *target(1, TOPIC, 0))
     new = UUID(int=8)
 
     def create() -> ReadBatch:
         log.known.append(Topic(new, "new", 1))
-        return log.append(*target(3, new, 0))
+        return log.append(*target(2, new, 0))
 
     log.script = [create]
     told, _ = watched(log)
@@ -358,7 +358,7 @@ def test_a_topic_that_cannot_be_described_stays_an_id_and_takes_no_look_from_oth
 ) -> None:
     now = [1_000.0]
     monkeypatch.setattr(sessions, "time", SimpleNamespace(monotonic=lambda: now[0]))
-    log = Log(joined("a"))
+    log = Log(joined("a"), *target(1, TOPIC), current("a", 1))
     secret, new = UUID(int=8), UUID(int=9)
 
     def write(after_s: float, number: int, topic_id: UUID) -> None:
