@@ -1,19 +1,16 @@
 """Wait for a condition by asking for it, never by sleeping for a guessed time."""
 
 import asyncio
-import os
 import time
 from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
 from actors.waiting import poll
+from bench.hosts.waiting import PATIENCE
 
 T = TypeVar("T")
 
 PAUSE_S = 0.02
-
-PATIENCE = float(os.environ.get("ROLLCALL_TESTS_PATIENCE", "1"))
-"""How much longer than alone: `make test` runs several tests side by side (``.ci/parts.py``)."""
 
 WITHIN_S = 30.0 * PATIENCE
 """The deadline of a condition that holds in a moment, on a machine that has much else to do.

@@ -34,9 +34,9 @@ if TYPE_CHECKING:
 _Result = TypeVar("_Result")
 
 THREADS: Final = 2
-INFERRED: Final = (
-    "Of a classic group only complete generations are recorded: its state is inferred, and so are"
-    " causes where a sentence says so."
+INFERRED: Final = "No log records why a member went: a cause is inferred where a sentence says so."
+INFERRED_STATE: Final = (
+    "Of a classic group only complete generations are recorded: its state is inferred."
 )
 READING: Final = "The log is being read: groups may be missing."
 
@@ -94,7 +94,9 @@ class WatchedSource:
         session = self._session
         with session.lock:
             rows = list(overview.rows(session.watch.outlook, self._ends.of))
-        return GroupList(groups=list(map(self._summary, rows)), notes=self._notes())
+        is_inferred = any(row.group_type == "classic" for row in rows)
+        notes = self._notes(is_state_inferred=is_inferred)
+        return GroupList(groups=list(map(self._summary, rows)), notes=notes)
 
     def _group(self, group_id: str) -> GroupDetail | None:
         self._refresh()
@@ -129,7 +131,7 @@ class WatchedSource:
             stories=stories,
             since_ms=remembered.since_ms,
             dropped=remembered.dropped,
-            notes=self._notes(),
+            notes=self._notes(is_state_inferred=row is not None and row.group_type == "classic"),
         )
 
     def _cluster(self) -> Cluster:
@@ -176,9 +178,10 @@ class WatchedSource:
 
         self._ends.refresh(wanted)
 
-    def _notes(self) -> tuple[str, ...]:
+    def _notes(self, *, is_state_inferred: bool = False) -> tuple[str, ...]:
         session = self._session
-        notes = [INFERRED] if session.is_loaded else [READING, INFERRED]
+        notes = [] if session.is_loaded else [READING]
+        notes += [INFERRED_STATE, INFERRED] if is_state_inferred else [INFERRED]
         unknown = sum(session.watch.unknown.values())
         if unknown or session.watch.unreadable:
             notes.append(

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from actors.cluster.ray_node import _QUIET, OBJECT_STORE_BYTES, STORE_PATH
 from actors.cluster.spec import Address
 from bench.hosts.host import TMP, NamespaceHost, Running
-from bench.hosts.waiting import HostError
+from bench.hosts.waiting import WITHIN_S, HostError
 
 PORT = 6379
 TOKEN = TMP / "ray-token"
@@ -87,7 +87,7 @@ class RayOnHosts:
 def _end(running: Running, what: str) -> None:
     """Wait for the end of a command that must not fail."""
     try:
-        code = running.process.wait(START_S)
+        code = running.process.wait(max(START_S, WITHIN_S))
     except subprocess.TimeoutExpired:
         code = None
     if code != 0:

@@ -1,5 +1,6 @@
 """Wait for what hosts and their programs do, with a deadline."""
 
+import os
 from collections.abc import Callable
 from typing import Final, TypeVar
 
@@ -7,7 +8,10 @@ from actors.waiting import poll
 
 T = TypeVar("T")
 
-WITHIN_S: Final = 30.0
+PATIENCE: Final = float(os.environ.get("ROLLCALL_TESTS_PATIENCE", "1"))
+"""How much longer than alone: `make test` runs several tests side by side (``.ci/parts.py``)."""
+
+WITHIN_S: Final = 30.0 * PATIENCE
 """The deadline of what takes a moment, on a machine that has much else to do."""
 
 PAUSE_S: Final = 0.02
@@ -21,8 +25,9 @@ def until(condition: Callable[[], T], within_s: float, what: str) -> T:
     """Ask ``condition`` until it holds and return its result.
 
     ``what`` completes the sentence "within 5 s: ...". Raises :class:`HostError` after ``within_s``
-    seconds.
+    seconds, or WITHIN_S if that is longer.
     """
+    within_s = max(within_s, WITHIN_S)
     found = poll(condition, within_s, every_s=PAUSE_S)
     if not found:
         raise HostError(f"not within {within_s:g} s: {what}; last seen: {found!r}")

@@ -27,19 +27,22 @@ GROUP, TOPIC = "the-group", "the-topic"
 PARTITIONS = 4
 VIEWS: Sequence[Sequence[str]] = ((), ("--offsets",), ("--members",), ("--state",))
 SETTLED_S = 60.0
+SESSION_MS = "3600000"
 
 SETTINGS = {
     "offsets.topic.replication.factor": "1",
     "share.coordinator.state.topic.replication.factor": "1",
     "share.coordinator.state.topic.min.isr": "1",
     "share.coordinator.state.topic.num.partitions": "1",
-    "group.share.session.timeout.ms": "60000",
-    "group.streams.session.timeout.ms": "60000",
+    "group.share.max.session.timeout.ms": SESSION_MS,
+    "group.share.session.timeout.ms": SESSION_MS,
+    "group.streams.max.session.timeout.ms": SESSION_MS,
+    "group.streams.session.timeout.ms": SESSION_MS,
     "group.streams.initial.rebalance.delay.ms": "0",
     "group.share.assignment.interval.ms": "0",
     "group.streams.assignment.interval.ms": "0",
 }
-"""Sessions outlast a slow tool; each change has its own assignment, as in Kafka 4.3.1."""
+"""Sessions outlast the conversation; each change has its own assignment, as in Kafka 4.3.1."""
 
 pytestmark = [
     pytest.mark.timeout(600),

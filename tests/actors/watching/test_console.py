@@ -9,7 +9,7 @@ import pytest
 
 from actors.console.source import ConsoleSource, Member, Offset, SourceError
 from actors.telemetry.group_metrics import GroupMetrics
-from actors.watching.console import INFERRED, WatchedSource
+from actors.watching.console import INFERRED, INFERRED_STATE, WatchedSource
 from actors.watching.ends import FRESH_S, PartitionEnds
 from actors.watching.session import Options, WatchSession
 from protocol.records import OffsetCommitKey, OffsetCommitValue
@@ -54,7 +54,7 @@ def test_groups_and_one_of_them() -> None:
         (row,) = listed.groups
         assert (row.group_id, row.group_type, row.state) == ("g", "classic", "Stable")
         assert (row.members, row.rebalances, row.lately, row.lag) == (2, 2, 2, 15)
-        assert listed.notes == (INFERRED,)
+        assert listed.notes == (INFERRED_STATE, INFERRED)
         found = await watched.group("g")
         assert found is not None
         assert [each.owned for each in found.members] == [("t-0", "t-1"), ("t-2", "t-3")]
@@ -92,6 +92,7 @@ def test_a_group_with_targets() -> None:
         (member,) = found.members
         assert (member.owned, member.target, member.epoch) == (("t-0",), ("t-0", "t-1"), 2)
         assert (found.epoch, found.target_epoch) == (2, 2)
+        assert found.notes == (await watched.groups()).notes == (INFERRED,)
         assert list(found.units) == ["t-0", "t-1", "t-2", "t-3"]
 
     asyncio.run(scenario())
