@@ -5,7 +5,7 @@ After a release this has to name it. A clone may have no tags, so the commit cou
 
 import io
 import subprocess
-import tarfile
+import zipfile
 from pathlib import Path
 from typing import Final
 
@@ -33,6 +33,6 @@ def wheel_of_last_release(directory: Path) -> Path:
     if not has_release():
         pytest.skip(f"This clone is without the commit of {TAG}: use a full one.")
     sources = directory / "release.src"
-    with tarfile.open(fileobj=io.BytesIO(git("archive", COMMIT).stdout)) as archive:
-        archive.extractall(sources, filter="data")
+    with zipfile.ZipFile(io.BytesIO(git("archive", "--format=zip", COMMIT).stdout)) as archive:
+        archive.extractall(sources)
     return wheel_of(sources)
