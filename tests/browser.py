@@ -13,6 +13,8 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser, Page, sync_playwright
 
+from tests.waiting import WITHIN_S
+
 PROGRAMS = ("chromium", "chromium-browser", "google-chrome")
 OPTIONS = (
     "--no-sandbox",  # tests run as root, too
@@ -23,7 +25,7 @@ OPTIONS = (
     "--disable-sync",
     "--no-first-run",
 )
-WITHIN_MS = 30_000
+WITHIN_MS = WITHIN_S * 1000
 
 
 @dataclass
@@ -52,7 +54,9 @@ def chromium() -> Iterator[Browser]:
     if program is None:
         pytest.skip("Chromium is not installed: pages are not tested in a browser")
     with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=program, args=OPTIONS)
+        browser = playwright.chromium.launch(
+            executable_path=program, args=OPTIONS, timeout=WITHIN_MS
+        )
         try:
             yield browser
         finally:

@@ -16,7 +16,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from tests.effort import IS_CORE, IS_SETTLED, examples
-from tests.waiting import PATIENCE, until
+from tests.waiting import PATIENCE, patient, until
 
 # How long an example takes says something about the machine, and nothing about what is tested.
 settings.register_profile(
@@ -32,8 +32,11 @@ settings.load_profile("core" if IS_CORE else "settled" if IS_SETTLED else "rollc
 
 os.environ.setdefault("SPARK_CONF_DIR", str(Path(__file__).parent / "spark"))
 
-READY_S = 90.0 * PATIENCE
-STOP_S = 40.0 * PATIENCE
+READY_S = patient(90)
+STOP_S = patient(40)
+SLOWER_MOST = 3.0
+"""How many times its own timeout a whole test may take; one wait may be longer (``patient``)."""
+
 WITH_SOCKETS = {"actors", "bench", "clients", "crash", "kafka_suite"}
 
 
@@ -44,12 +47,13 @@ def pytest_collection_finish() -> None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Give no test less time than others have: a test that stands back may wait for long."""
-    least = float(config.getini("timeout"))
+    """Give no test less time than others have, and long ones more if the machine may be slow."""
+    least, slower = float(config.getini("timeout")), min(PATIENCE, SLOWER_MOST)
     for item in items:
         marker = item.get_closest_marker("timeout")
-        if marker and marker.args and marker.args[0] < least:
-            item.add_marker(pytest.mark.timeout(least), append=False)
+        if marker and marker.args:
+            enough = max(least, marker.args[0] * slower)
+            item.add_marker(pytest.mark.timeout(enough), append=False)
 
 
 @pytest.fixture(scope="module", autouse=True)

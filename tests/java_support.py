@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from bench.servers.kafka_jars import HOME, NoJavaError, kafka_classpath
+from tests.waiting import patient
 
 SOURCES = Path(__file__).parent / "java"
 
@@ -34,7 +35,7 @@ def run_java(program: str, text: str = "") -> str:
         capture_output=True,
         text=True,
         check=False,
-        timeout=500,
+        timeout=patient(500),
     )
     assert done.returncode == 0, done.stderr[-3000:]
     return done.stdout
@@ -50,6 +51,6 @@ def _compiled(program: str, libs: str) -> Path:
             ["javac", "-nowarn", "-cp", libs, "-d", str(classes), str(source)],
             check=True,
             capture_output=True,
-            timeout=500,
+            timeout=patient(500),
         )
     return classes

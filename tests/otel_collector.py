@@ -19,11 +19,11 @@ from actors.telemetry.transports import DEFAULT
 from bench.servers.processes import free_port
 from tests import otlp_backend
 from tests.otlp_backend import FLAGS, ROOT, VERSION, built_once, downloaded, go, run_command
-from tests.waiting import WITHIN_S, until
+from tests.waiting import WITHIN_S, patient, until
 
 HOME = ROOT / ".deps" / f"otelcol-of-jaeger-{VERSION}"
 SOURCE = Path("tests", "collector", "main.go")
-START_S = 30.0
+START_S = patient(30)
 
 
 def installed() -> Path:

@@ -21,7 +21,7 @@ from urllib.parse import urlencode
 
 from actors.telemetry.transports import DEFAULT
 from bench.servers.processes import free_port
-from tests.waiting import WITHIN_S, until
+from tests.waiting import WITHIN_S, patient, until
 
 MODULE = "github.com/jaegertracing/jaeger"
 VERSION = "v1.76.0"
@@ -32,7 +32,7 @@ STORES = (("badger",), ("cassandra",), ("elasticsearch", "es"), ("grpc",), ("kaf
 
 ROOT = Path(__file__).resolve().parent.parent
 HOME = ROOT / ".deps" / f"jaeger-{VERSION}"
-START_S = 30.0
+START_S = patient(30)
 
 FLAGS = (
     "-mod=readonly",

@@ -4,9 +4,9 @@ import subprocess
 import threading
 from collections.abc import Sequence
 
-from tests.waiting import WITHIN_S
+from tests.waiting import WITHIN_S, patient
 
-LEAVE_S = 60.0
+LEAVE_S = patient(60)
 """How long a client may take to close, and with that to leave its group."""
 
 

@@ -31,7 +31,8 @@ from bench.cli import _parser as bench_parser
 from bench.drills import _parser as drill_parser
 from bench.rehearse import _parser as rehearse_parser
 from tests.clients import wire
-from tests.waiting import until
+from tests.conftest import STOP_S
+from tests.waiting import patient, until
 
 ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text()
@@ -40,8 +41,7 @@ USAGE = re.compile(r"`(rollcall [^`]+)`")
 PORT = 9092
 PORTS = (PORT, 19092, 29092, 39092)
 COORDINATORS = 3
-READY_S = 90.0
-LINE_S = 100.0
+LINE_S = patient(100)
 
 LEFT_OUT = {
     "make setup": "make test does the same, see above",
@@ -121,7 +121,7 @@ class Shell:
             if process.poll() is None:
                 process.send_signal(signal.SIGTERM)
                 with suppress(subprocess.TimeoutExpired):
-                    process.wait(40)
+                    process.wait(STOP_S)
             for pid in processes.descendants(process.pid):
                 with suppress(ProcessLookupError):
                     os.kill(pid, signal.SIGKILL)
@@ -176,7 +176,7 @@ def test_the_readme_can_be_followed_line_by_line(shell: Shell) -> None:
     assert set(LEFT_OUT) <= done, "nothing is left out that is not there"
     (up,) = (each for each in shell.begun if each.poll() is None)
     up.send_signal(signal.SIGINT)
-    until(lambda: up.poll() is not None, 60, "Ctrl-C ends it")
+    until(lambda: up.poll() is not None, STOP_S, "Ctrl-C ends it")
     assert up.returncode == 0
 
 

@@ -19,13 +19,13 @@ import pytest
 
 from hatch_build import NAMESPACE, PACKAGES, UnfitImportError, in_namespace
 from tests.clients.confluent import Member
-from tests.waiting import until
+from tests.waiting import patient, until
 
 ROOT = Path(__file__).parent.parent
 LOCK = ROOT / "requirements.lock"
 UV = Path(sys.executable).parent / "uv"
 STRANGER = "raise ImportError('this is a package of somebody else')\n"
-COMMAND_S = 110.0
+COMMAND_S = patient(110)
 EXAMPLE = ROOT / "docs" / "examples" / "orders"
 CLIENTS = ("aiokafka", "confluent-kafka")
 """What the example's tests need besides us."""
@@ -179,7 +179,11 @@ def test_it_runs_a_cluster_and_serves_a_client_from_another_directory(
     )
     member = Member(bootstrap, "strangers", ["orders"])
     try:
-        until(lambda: member.poll() or len(member.assigned) == 4, 60, "all partitions are assigned")
+        until(
+            lambda: member.poll() or len(member.assigned) == 4,
+            patient(60),
+            "all partitions are assigned",
+        )
     finally:
         member.close()
     status = json.loads(stranger.run("rollcall", "status", "--json", "--data-dir", "data"))

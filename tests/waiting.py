@@ -6,7 +6,9 @@ from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
 from actors.waiting import poll
-from bench.hosts.waiting import PATIENCE
+from bench.hosts.waiting import PATIENCE, patient
+
+__all__ = ("PATIENCE", "patient")
 
 T = TypeVar("T")
 
@@ -16,6 +18,18 @@ WITHIN_S = 30.0 * PATIENCE
 """The deadline of a condition that holds in a moment, on a machine that has much else to do.
 
 It is waited for only by a test that fails. A house rule refuses shorter ones.
+"""
+
+SESSION_MS = int(patient(10) * 1000)
+"""The session of a member whose end may have to be waited for, because it may not say goodbye.
+
+It outlasts a machine that stands still, and ends well within WITHIN_S.
+"""
+
+LONG_SESSION_MS = 300_000
+"""The session of a member that nobody waits for: one that is static, or that always says goodbye.
+
+Not longer than clients may be without a poll (``max.poll.interval.ms``): some demand that.
 """
 
 

@@ -17,6 +17,11 @@ WITHIN_S: Final = 30.0 * PATIENCE
 PAUSE_S: Final = 0.02
 
 
+def patient(seconds: float) -> float:
+    """Return the deadline of what takes less than ``seconds`` alone."""
+    return seconds * PATIENCE
+
+
 class HostError(Exception):
     """A host, or what runs on it, did not do what it must; the message says what."""
 

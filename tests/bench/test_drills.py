@@ -25,7 +25,7 @@ from failover.drills.verdict import DrillRecord, owned_twice
 from protocol.groups.group_types import TABLES
 from protocol.members.history import MemberHistoryKind
 from tests.clients.confluent import Member, create_topics
-from tests.waiting import until
+from tests.waiting import LONG_SESSION_MS, until
 
 WORKLOAD = Workload(
     groups=4,
@@ -35,7 +35,7 @@ WORKLOAD = Workload(
     streams_share=0.25,
     heartbeat_interval_ms=100,
     commit_interval_ms=100,
-    session_timeout_ms=6_000,
+    session_timeout_ms=LONG_SESSION_MS,
 )
 
 

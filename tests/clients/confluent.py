@@ -9,19 +9,20 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from tests.clients import wire
-from tests.waiting import WITHIN_S, until
+from tests.waiting import LONG_SESSION_MS, SESSION_MS, WITHIN_S, patient, until
 
 T = TypeVar("T")
 Partition = tuple[str, int]
 
 POLL_S = 0.02
-ADMIN_S = 20.0
+ADMIN_S = patient(20)
 # librdkafka writes to stderr when a server goes away, which the tests do on purpose.
 QUIET = {"log_level": 0}
 MOVED = {*wire.NOT_NOW, KafkaError._TIMED_OUT, KafkaError._TRANSPORT, KafkaError._WAIT_COORD}
 """What a call may end with while its group's coordinator is changing."""
 
-CLASSIC = {"session.timeout.ms": 6000, "heartbeat.interval.ms": 200}
+CLASSIC = {"session.timeout.ms": SESSION_MS, "heartbeat.interval.ms": 200}
+STATIC = {**CLASSIC, "session.timeout.ms": LONG_SESSION_MS}
 
 
 class Member:
@@ -35,6 +36,7 @@ class Member:
         With the consumer protocol, the coordinator sets the session timeout.
         """
         by_coordinator = config.get("group_protocol") == "consumer"
+        classic = STATIC if "group_instance_id" in config else CLASSIC
         self.assigned: set[Partition] = set()
         self.given: list[set[Partition]] = []
         self.revoked: list[set[Partition]] = []
@@ -42,7 +44,7 @@ class Member:
         settings: dict[str, object] = {
             "bootstrap.servers": bootstrap,
             "group.id": group_id,
-            **({} if by_coordinator else CLASSIC),
+            **({} if by_coordinator else classic),
             "enable.auto.commit": False,
             "auto.offset.reset": "earliest",
             **QUIET,
@@ -166,7 +168,24 @@ def is_shared_out(members: Sequence[Member], everything: set[Partition]) -> bool
 
 def admin(bootstrap: str) -> AdminClient:
     """Give an AdminClient."""
-    return AdminClient({"bootstrap.servers": bootstrap, **QUIET})
+    patience = {"socket.timeout.ms": int(max(60, ADMIN_S) * 1000)}
+    return AdminClient({"bootstrap.servers": bootstrap, **patience, **QUIET})
+
+
+def _create(client: AdminClient, topic: str, partitions: int) -> None:
+    """Create a topic, again if no answer came; then it may be there already."""
+    asked: list[str] = []
+
+    def create() -> None:
+        try:
+            client.create_topics([NewTopic(topic, partitions, 1)])[topic].result(ADMIN_S)
+        except KafkaException as error:
+            if asked and error.args[0].code() == KafkaError.TOPIC_ALREADY_EXISTS:
+                return
+            asked.append(topic)
+            raise
+
+    once_back(create, f"{topic} is created")
 
 
 def create_topics(bootstrap: str, topics: Iterable[str], partitions: int) -> None:
@@ -179,8 +198,9 @@ def create_topics(bootstrap: str, topics: Iterable[str], partitions: int) -> Non
             return False
 
     client = admin(bootstrap)
-    for future in client.create_topics([NewTopic(t, partitions, 1) for t in topics]).values():
-        future.result(ADMIN_S)
+    topics = list(topics)
+    for topic in topics:
+        _create(client, topic, partitions)
     for server in bootstrap.split(","):
         until(
             partial(is_known, server),

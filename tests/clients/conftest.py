@@ -9,6 +9,7 @@ from contextlib import ExitStack
 import pytest
 
 from tests.clients import servers
+from tests.waiting import SESSION_MS
 
 with warnings.catch_warnings():
     # kafka-python reads its message schemas in a way that Python 3.11 calls deprecated.
@@ -20,11 +21,13 @@ with warnings.catch_warnings():
 DOOMED = {
     "offsets.topic.replication.factor": "1" if servers.is_kafka() else "3",
     "group.consumer.min.session.timeout.ms": "5000",
-    "group.consumer.session.timeout.ms": "10000",
+    "group.consumer.session.timeout.ms": str(SESSION_MS),
     "group.consumer.min.heartbeat.interval.ms": "500",
     "group.consumer.heartbeat.interval.ms": "500",
+    "group.share.session.timeout.ms": "60000",
     "group.share.min.heartbeat.interval.ms": "500",
     "group.share.heartbeat.interval.ms": "500",
+    "group.streams.session.timeout.ms": "60000",
     "group.streams.min.heartbeat.interval.ms": "500",
     "group.streams.heartbeat.interval.ms": "500",
 }

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from bench.servers.kafka_jars import NoJavaError, kafka_classpath
-from tests.waiting import WITHIN_S
+from tests.waiting import LONG_SESSION_MS, WITHIN_S, patient
 
 PROGRAMS = Path(__file__).parent.parent / "java" / "clients"
 JVM = (
@@ -20,6 +20,10 @@ JVM = (
     "-Xmx256m",
     "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn",
 )
+
+
+TOOL_MS = int(patient(30) * 1000)
+"""What ``--timeout`` gives Kafka's tools for each of their requests; 30 seconds is the default."""
 
 
 def java(*arguments: object) -> list[str]:
@@ -31,7 +35,7 @@ def java(*arguments: object) -> list[str]:
     return ["java", *JVM, "-cp", classpath, *map(str, arguments)]
 
 
-def run_java(*arguments: object, deadline_s: float = 60) -> str:
+def run_java(*arguments: object, deadline_s: float = patient(60)) -> str:
     """Run to the end and give what was printed; the exit code has to be 0."""
     command = java(*arguments)
     done = subprocess.run(command, capture_output=True, timeout=deadline_s, check=False, text=True)
@@ -42,13 +46,13 @@ def run_java(*arguments: object, deadline_s: float = 60) -> str:
 def consumer_groups(bootstrap: str, *arguments: object) -> str:
     """Run what ``kafka-consumer-groups.sh`` runs."""
     tool = "org.apache.kafka.tools.consumer.group.ConsumerGroupCommand"
-    return run_java(tool, "--bootstrap-server", bootstrap, *arguments)
+    return run_java(tool, "--bootstrap-server", bootstrap, "--timeout", TOOL_MS, *arguments)
 
 
 def rollcall(*arguments: str) -> str:
     """Run our own command to its end."""
     command = [Path(sys.executable).parent / "rollcall", *arguments]
-    done = subprocess.run(command, capture_output=True, check=True, text=True, timeout=60)
+    done = subprocess.run(command, capture_output=True, check=True, text=True, timeout=patient(60))
     return done.stdout
 
 
@@ -68,7 +72,7 @@ class VerifiableConsumer:
         command = java(
             "org.apache.kafka.tools.VerifiableConsumer", "--bootstrap-server", bootstrap,
             "--topic", topic, "--group-id", group_id, "--group-protocol", "classic",
-            "--session-timeout", "10000", *arguments,
+            "--session-timeout", str(LONG_SESSION_MS), *arguments,
         )  # fmt: skip
         self.events: list[dict[str, Any]] = []
         self._process = subprocess.Popen(
@@ -100,13 +104,13 @@ class VerifiableConsumer:
     def stop(self) -> None:
         """Shut down cleanly, as SIGTERM makes it do."""
         self._process.terminate()
-        self._process.wait(30)
+        self._process.wait(WITHIN_S)
         self._reader.join(WITHIN_S)
 
     def kill(self) -> None:
         """End it without a word to the group."""
         self._process.kill()
-        self._process.wait(30)
+        self._process.wait(WITHIN_S)
         self._reader.join(WITHIN_S)
         assert self._process.stdout is not None
         self._process.stdout.close()

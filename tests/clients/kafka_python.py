@@ -1,8 +1,14 @@
-"""How tests poll a consumer of kafka-python."""
+"""How tests use a consumer of kafka-python."""
 
 from typing import Any
 
 from kafka import KafkaConsumer
+
+from tests.waiting import WITHIN_S, patient
+
+BOOTSTRAP_MS = int(WITHIN_S * 1000)
+CLOSE_MS = int(patient(2) * 1000)
+"""How long a client may look for a server, and may take to leave its group."""
 
 
 def poll(consumer: KafkaConsumer, timeout_ms: int) -> Any:

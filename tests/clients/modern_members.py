@@ -12,11 +12,11 @@ from datetime import timedelta
 from typing import Any
 
 from tests.clients import wire
-from tests.waiting import until
+from tests.waiting import patient, until
 
 CONSUMER_HEARTBEAT, SHARE_HEARTBEAT, STREAMS_HEARTBEAT = 68, 76, 88
 LEAVE = -1
-SETTLED_S = 60.0
+SETTLED_S = patient(60)
 
 Assigned = frozenset[tuple[str, int]]
 """Topic ids or subtopologies, each with an index."""

@@ -9,12 +9,13 @@ from dataclasses import dataclass, field
 
 from tests.clients import wire
 from tests.clients.java import PROGRAMS, java
-from tests.waiting import WITHIN_S, until
+from tests.waiting import WITHIN_S, patient, until
 
 Partition = tuple[str, int]
 Offsets = dict[Partition, int]
 
-SETTLE_S = 60.0
+SETTLE_S = patient(60)
+CLOSE_S = patient(120)
 COORDINATORS = 3
 CLIENTS = ("confluent-kafka", "kafka-python", "java")
 
@@ -147,7 +148,7 @@ class Riders:
         """Close every member and wait for the end."""
         assert self._process.stdin is not None
         self._process.stdin.close()
-        self._process.wait(30)
+        self._process.wait(CLOSE_S)
         self._end()
 
     def kill(self) -> None:

@@ -21,10 +21,10 @@ from typing import IO, Protocol
 from bench.servers import processes
 from bench.servers.kafka_jars import kafka_classpath
 from tests.clients import wire
-from tests.waiting import WITHIN_S, until
+from tests.waiting import WITHIN_S, patient, until
 
-START_S = 90.0
-STOP_S = 30.0
+START_S = patient(90)
+STOP_S = patient(30)
 
 COMMON = {
     "group.initial.rebalance.delay.ms": "0",

@@ -7,6 +7,8 @@ import sys
 
 from confluent_kafka import Consumer, TopicPartition
 
+from tests.waiting import LONG_SESSION_MS, SESSION_MS
+
 
 def main() -> None:
     """Poll until killed."""
@@ -14,7 +16,7 @@ def main() -> None:
     settings: dict[str, object] = {
         "bootstrap.servers": bootstrap,
         "group.id": group_id,
-        "session.timeout.ms": 6000,
+        "session.timeout.ms": LONG_SESSION_MS if instance else SESSION_MS,
         "heartbeat.interval.ms": 200,
         "enable.auto.commit": False,
     }

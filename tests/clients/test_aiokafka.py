@@ -9,7 +9,7 @@ from aiokafka.structs import OffsetAndMetadata
 
 from tests.clients import wire
 from tests.clients.confluent import create_topics
-from tests.waiting import WITHIN_S, until_async
+from tests.waiting import LONG_SESSION_MS, WITHIN_S, until_async
 
 Event = tuple[str, frozenset[int]]
 
@@ -38,7 +38,7 @@ async def member(
         group_instance_id=instance_id,
         enable_auto_commit=False,
         heartbeat_interval_ms=200,
-        session_timeout_ms=10000,
+        session_timeout_ms=LONG_SESSION_MS,
         metadata_max_age_ms=1000,
         auto_offset_reset="earliest",
     )

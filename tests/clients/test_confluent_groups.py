@@ -5,7 +5,6 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable
-from pathlib import Path
 
 import pytest
 from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
@@ -24,7 +23,7 @@ from tests.waiting import WITHIN_S, until
 
 Closing = Callable[[Callable[[], object]], object]
 
-STANDALONE_MEMBER = Path(__file__).with_name("standalone_member.py")
+STANDALONE_MEMBER = "tests.clients.standalone_member"
 
 
 @pytest.mark.parametrize("assignor", ["range", "roundrobin", "cooperative-sticky"])
@@ -64,7 +63,7 @@ def test_a_cooperative_member_keeps_what_does_not_move(
 def test_asking_for_a_topic_creates_it(bootstrap: str, name: str, closing: Closing) -> None:
     member = Member(bootstrap, name, [name], allow_auto_create_topics=True)
     closing(member.close)
-    member.consumer.list_topics(name, timeout=20)
+    member.consumer.list_topics(name, timeout=WITHIN_S)
     # num.partitions of the server under test
     poll_until([member], lambda: member.assigned == partitions_of([name], 2), 30, "it is assigned")
 
@@ -116,7 +115,7 @@ def test_commits_are_found_again_after_reopening(
     again = Member(bootstrap, name, [name])
     closing(again.close)
     wanted = [TopicPartition(name, p) for p in range(3)]
-    found = again.consumer.committed(wanted, timeout=20)
+    found = again.consumer.committed(wanted, timeout=WITHIN_S)
     assert [p.offset for p in found] == [11, 12, 13]
     assert found[0].metadata == "note"
 
@@ -142,7 +141,7 @@ def test_offsets_can_be_committed_without_a_group_being_joined(
     simple = Consumer({"bootstrap.servers": bootstrap, "group.id": name})
     closing(simple.close)
     simple.commit(offsets=[TopicPartition(name, 0, 5)], asynchronous=False)
-    assert simple.committed([TopicPartition(name, 0)], timeout=20)[0].offset == 5
+    assert simple.committed([TopicPartition(name, 0)], timeout=WITHIN_S)[0].offset == 5
 
 
 def test_a_member_that_was_killed_is_expelled_after_its_session(
@@ -152,7 +151,7 @@ def test_a_member_that_was_killed_is_expelled_after_its_session(
     survivor = Member(bootstrap, name, [name])
     closing(survivor.close)
     victim = subprocess.Popen(
-        [sys.executable, str(STANDALONE_MEMBER), bootstrap, name, name],
+        [sys.executable, "-m", STANDALONE_MEMBER, bootstrap, name, name],
         stdout=subprocess.PIPE,
     )
     closing(victim.wait)

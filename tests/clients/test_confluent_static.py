@@ -5,7 +5,6 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable, Sequence
-from pathlib import Path
 
 import pytest
 from confluent_kafka import KafkaError
@@ -23,7 +22,7 @@ from tests.waiting import WITHIN_S, until
 
 Closing = Callable[[Callable[[], object]], object]
 
-STANDALONE_MEMBER = Path(__file__).with_name("standalone_member.py")
+STANDALONE_MEMBER = "tests.clients.standalone_member"
 ASSIGNORS = ["range", "roundrobin", "cooperative-sticky"]
 
 
@@ -50,7 +49,6 @@ def static_member(
         [name],
         group_instance_id=instance_id,
         partition_assignment_strategy=assignor,
-        session_timeout_ms=20000,
     )
     closing(member.close)
     return member
@@ -120,7 +118,7 @@ def start_process(
 ) -> tuple[subprocess.Popen[bytes], Callable[[], set[Partition]]]:
     """Start a static member in a process; returns it and a question for its assignment so far."""
     process = subprocess.Popen(
-        [sys.executable, str(STANDALONE_MEMBER), bootstrap, name, name, "there"],
+        [sys.executable, "-m", STANDALONE_MEMBER, bootstrap, name, name, "there"],
         stdout=subprocess.PIPE,
     )
     out = process.stdout

@@ -20,16 +20,16 @@ from tests.clients.riding import (
     lost,
     wait_until_committing,
 )
-from tests.waiting import until
+from tests.waiting import patient, until
 
 Closing = Callable[[Callable[[], object]], object]
 
 CLIENTS = ("confluent-kafka", "java")
 KILLS = int(os.environ.get("ROLLCALL_LEADER_KILLS", "2"))
-SETTLE_S = 60.0
-BACK_S = 30.0
+SETTLE_S = patient(60)
+BACK_S = patient(30)
 # A group's expressions are looked at again 10 s after the last time at the earliest.
-REFRESH_S = 40.0
+REFRESH_S = patient(40)
 UNKNOWN_MEMBER_ID, STALE_MEMBER_EPOCH = 25, 113
 
 

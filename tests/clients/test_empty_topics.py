@@ -19,7 +19,7 @@ from failover.apis.unused import NO_AUTHORIZER, NOT_REASSIGNED
 from tests.clients.confluent import ADMIN_S, QUIET, admin, create_topics
 from tests.clients.java import PROGRAMS, Closing, run_java
 from tests.clients.servers import is_kafka
-from tests.waiting import until
+from tests.waiting import WITHIN_S, patient, until
 
 
 @pytest.mark.parametrize("protocol", ["classic", "consumer"])
@@ -147,7 +147,7 @@ def test_librdkafka_is_told_at_once_that_a_record_is_refused(bootstrap: str, nam
     producer = Producer({"bootstrap.servers": bootstrap, **QUIET})
     errors: list[KafkaError | None] = []
     producer.produce(name, b"record", on_delivery=lambda error, _: errors.append(error))
-    assert producer.flush(20) == 0
+    assert producer.flush(WITHIN_S) == 0
     assert [error and error.code() for error in errors] == [KafkaError.POLICY_VIOLATION]
 
 
@@ -156,7 +156,7 @@ def test_librdkafka_gives_up_on_transactions_at_once(bootstrap: str, name: str) 
         pytest.skip("Kafka has transactions")
     producer = Producer({"bootstrap.servers": bootstrap, "transactional.id": name, **QUIET})
     with pytest.raises(KafkaException) as raised:
-        producer.init_transactions(60)
+        producer.init_transactions(patient(60))
     error = raised.value.args[0]
     assert error.fatal()
     assert error.code() == KafkaError.TRANSACTIONAL_ID_AUTHORIZATION_FAILED

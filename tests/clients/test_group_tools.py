@@ -17,16 +17,16 @@ import pytest
 
 from tests.clients import servers
 from tests.clients.confluent import create_topics
-from tests.clients.java import PROGRAMS, java, rollcall
+from tests.clients.java import PROGRAMS, TOOL_MS, java, rollcall
 from tests.clients.modern_members import Member, ShareMember, StreamsMember
-from tests.waiting import until
+from tests.waiting import WITHIN_S, patient, until
 
 SHARE = "org.apache.kafka.tools.consumer.group.ShareGroupCommand"
 STREAMS = "org.apache.kafka.tools.streams.StreamsGroupCommand"
 GROUP, TOPIC = "the-group", "the-topic"
 PARTITIONS = 4
 VIEWS: Sequence[Sequence[str]] = ((), ("--offsets",), ("--members",), ("--state",))
-SETTLED_S = 60.0
+SETTLED_S = patient(60)
 SESSION_MS = "3600000"
 
 SETTINGS = {
@@ -55,7 +55,7 @@ class Tools:
 
     def __init__(self, bootstrap: str) -> None:
         self._process = subprocess.Popen(
-            java(PROGRAMS / "GroupTools.java", bootstrap),
+            java(PROGRAMS / "GroupTools.java", bootstrap, TOOL_MS),
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
@@ -78,7 +78,7 @@ class Tools:
     def close(self) -> None:
         """End the virtual machine."""
         self._process.kill()
-        self._process.wait(30)
+        self._process.wait(WITHIN_S)
         for pipe in (self._process.stdin, self._process.stdout):
             assert pipe is not None
             pipe.close()

@@ -20,7 +20,7 @@ from tests.clients.confluent import create_topics
 from tests.clients.java import PROGRAMS, java
 from tests.clients.programs.idle_member import KINDS
 from tests.clients.test_franz_go import program
-from tests.waiting import WITHIN_S, until
+from tests.waiting import WITHIN_S, patient, until
 
 __all__ = ("program",)
 
@@ -40,7 +40,7 @@ SHARES_MAX = {
 Three brokers of Kafka 4.3.1 cost them as much: kafka-python 0.011 to 0.014 (here 0.011 to 0.017),
 Java classic 0.032 right after it joined and 0.007 a minute later (here 0.031 and 0.008)."""
 
-REST_S = 60.0
+REST_S = patient(60)
 """Time to come to rest: a virtual machine compiles at first, members find each other."""
 
 PARTITIONS = 4
@@ -135,7 +135,7 @@ def shares(request: pytest.FixtureRequest, bootstrap: str) -> Iterator[Mapping[s
             else:
                 stack.callback(clients[name].close)
         for name, one in clients.items():
-            until(one.is_assigned, 60, f"{name} owns partitions")
+            until(one.is_assigned, REST_S, f"{name} owns partitions")
         began_s = time.monotonic()
         while True:
             found |= _shares(clients)

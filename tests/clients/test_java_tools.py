@@ -19,7 +19,7 @@ from tests.clients.java import (
     table,
 )
 from tests.clients.servers import is_kafka
-from tests.waiting import until
+from tests.waiting import patient, until
 
 RANGE = "org.apache.kafka.clients.consumer.RangeAssignor"
 COOPERATIVE = "org.apache.kafka.clients.consumer.CooperativeStickyAssignor"
@@ -253,7 +253,9 @@ def test_static_java_consumers_restart_without_a_rebalance(
     how = ("--assignment-strategy", assignor)
     stays = verifiable(bootstrap, name, closing, "--group-instance-id", "stays", *how)
     restarts = verifiable(bootstrap, name, closing, "--group-instance-id", "restarts", *how)
-    until(lambda: owned_by_members(bootstrap, name) == 2, 60, "the group is Stable with both")
+    until(
+        lambda: owned_by_members(bootstrap, name) == 2, patient(60), "the group is Stable with both"
+    )
     pair = (stays, restarts)
     until(lambda: all(len(c.assigned()) == 2 for c in pair), 20, "two partitions for each")
     before, told = restarts.assigned(), stays.names()
@@ -262,7 +264,7 @@ def test_static_java_consumers_restart_without_a_rebalance(
     assert "shutdown_complete" in restarts.names()
 
     again = verifiable(bootstrap, name, closing, "--group-instance-id", "restarts", *how)
-    until(lambda: again.assigned() == before, 60, "the same partitions as before")
+    until(lambda: again.assigned() == before, patient(60), "the same partitions as before")
     assert wire.generation_of(bootstrap, name) == generation
     assert stays.names() == told
 
@@ -280,9 +282,7 @@ def test_static_members_are_removed_in_one_batch_with_a_reason(
     create_topics(bootstrap, [name], 4)
     members = []
     for instance_id in ("one", "two", "three"):
-        member = Member(
-            bootstrap, name, [name], group_instance_id=instance_id, session_timeout_ms=60000
-        )
+        member = Member(bootstrap, name, [name], group_instance_id=instance_id)
         closing(member.close)
         members.append(member)
 

@@ -16,8 +16,8 @@ from kafka.net.inet import KafkaNetSocket
 from kafka.structs import OffsetAndMetadata
 
 from tests.clients import wire
-from tests.clients.kafka_python import poll
-from tests.waiting import WITHIN_S, until
+from tests.clients.kafka_python import BOOTSTRAP_MS, CLOSE_MS, poll
+from tests.waiting import LONG_SESSION_MS, SESSION_MS, WITHIN_S, until
 
 Closing = Callable[[Callable[[], object]], object]
 
@@ -63,10 +63,11 @@ class Member:
     ) -> None:
         settings: dict[str, object] = {
             "bootstrap_servers": bootstrap.split(","),
+            "bootstrap_timeout_ms": BOOTSTRAP_MS,
             "group_id": name,
             "enable_auto_commit": False,
             "heartbeat_interval_ms": 200,
-            "session_timeout_ms": 10000,
+            "session_timeout_ms": LONG_SESSION_MS if "group_instance_id" in config else SESSION_MS,
             "auto_offset_reset": "earliest",
             **config,
         }
@@ -92,13 +93,13 @@ class Member:
                     answer.set_result(question(self._consumer))
                 except KafkaError as error:
                     answer.set_exception(error)
-        self._consumer.close(timeout_ms=2000)
+        self._consumer.close(timeout_ms=CLOSE_MS)
 
     def ask(self, question: Callable[[KafkaConsumer], object]) -> object:
         """Do something with the consumer in its own thread."""
         answer: Future[object] = Future()
         self._asked.put((question, answer))
-        return answer.result(30)
+        return answer.result(WITHIN_S)
 
     def owned(self) -> set[int]:
         """Partition numbers that it has now."""
@@ -120,7 +121,7 @@ class Member:
     def close(self) -> None:
         """Close; a dynamic member leaves its group, a static one does not."""
         self._closing.set()
-        self._thread.join(30)
+        self._thread.join(WITHIN_S)
         assert not self._thread.is_alive()
 
 
@@ -135,7 +136,9 @@ def member_of(
 
 @pytest.fixture
 def admin(bootstrap: str, closing: Closing) -> KafkaAdminClient:
-    client = KafkaAdminClient(bootstrap_servers=bootstrap.split(","))
+    client = KafkaAdminClient(
+        bootstrap_servers=bootstrap.split(","), bootstrap_timeout_ms=BOOTSTRAP_MS
+    )
     closing(client.close)
     return client
 
@@ -162,8 +165,10 @@ def test_members_share_a_topic_and_the_last_one_has_all(
 def test_subscribing_creates_the_topic(
     bootstrap: str, name: str, closing: Closing, admin: KafkaAdminClient
 ) -> None:
-    member = KafkaConsumer(bootstrap_servers=bootstrap.split(","), group_id=name)
-    closing(lambda: member.close(timeout_ms=2000))
+    member = KafkaConsumer(
+        bootstrap_servers=bootstrap.split(","), bootstrap_timeout_ms=BOOTSTRAP_MS, group_id=name
+    )
+    closing(lambda: member.close(timeout_ms=CLOSE_MS))
     member.subscribe([name])
 
     def is_there() -> bool:

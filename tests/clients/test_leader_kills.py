@@ -28,15 +28,15 @@ from tests.clients.riding import (
     lost,
     wait_until_committing,
 )
-from tests.waiting import until
+from tests.waiting import LONG_SESSION_MS, patient, until
 
 KILLS = int(os.environ.get("ROLLCALL_LEADER_KILLS", "2"))
-REPLICATED_S = 60.0
-BACK_S = 30.0
+REPLICATED_S = patient(60)
+BACK_S = patient(30)
 TOPIC = "leader-kills"
 PARTITIONS = 4
 KINDS = ("static", "dynamic")
-TIMES = {"session.timeout.ms": "10000", "heartbeat.interval.ms": "500"}
+TIMES = {"session.timeout.ms": str(LONG_SESSION_MS), "heartbeat.interval.ms": "500"}
 
 pytestmark = [
     pytest.mark.timeout(180 + 90 * KILLS),
@@ -110,7 +110,7 @@ def wait_until_settled(bootstrap: str, made: Ride) -> None:
                     and wire.describe(bootstrap, group_id).group_state == "Stable"
                 )
 
-            until(is_settled, 60, f"{client} has shared out the topic")
+            until(is_settled, REPLICATED_S, f"{client} has shared out the topic")
     for riders in made.riders.values():  # later: a client's leader may join a second time at first
         for life in riders.lives.values():
             life.forget()

@@ -18,11 +18,11 @@ from tests.clients.riding import (
     invented,
     lost,
 )
-from tests.waiting import until
+from tests.waiting import SESSION_MS, patient, until
 
 Closing = Callable[[Callable[[], object]], object]
 
-SETTLE_S = 90.0
+SETTLE_S = patient(90)
 PARTITIONS = 6
 COOPERATIVE = "org.apache.kafka.clients.consumer.CooperativeStickyAssignor"
 # librdkafka's own cooperative assignor puts data of its own into assignments, which an upgrade
@@ -43,7 +43,7 @@ class Fleet:
         self.bootstrap, self.group_id = bootstrap, name
         create_topics(bootstrap, [name], PARTITIONS)
         settings = {
-            "session.timeout.ms": "10000",
+            "session.timeout.ms": str(SESSION_MS),
             "heartbeat.interval.ms": "500",
             "partition.assignment.strategy": strategy,
         }

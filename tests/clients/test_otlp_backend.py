@@ -27,10 +27,11 @@ from tests.clients.confluent import (
 )
 from tests.otlp_backend import Jaeger, installed, parents, root
 from tests.protocol.groups.conversation import GROUP
-from tests.waiting import until
+from tests.waiting import patient, until
 
 BUILD_S = 1200
-FOUND_S = 20
+FOUND_S = patient(20)
+CLOSE_S = patient(10)
 
 
 @pytest.fixture(scope="module")
@@ -69,7 +70,7 @@ def test_a_rebalance_told_by_facts_is_a_trace_in_the_backend(
     telemetry = Telemetry({"service.instance.id": 0})
     telemetry.observe(member_event())
     telemetry.observe(rebalance())
-    telemetry.close()
+    telemetry.close(CLOSE_S)
     assert telemetry.drops.spans == 0
     trace = find(jaeger, service, member__instance_id="a")
     names = {span["operationName"] for span in trace}
@@ -89,7 +90,7 @@ def test_a_consumer_groups_rebalance_is_a_trace_in_the_backend(
     telemetry = Telemetry({"service.instance.id": 0})
     for fact in (member_event(), *consumer_rebalance()):
         telemetry.observe(fact)
-    telemetry.close()
+    telemetry.close(CLOSE_S)
     assert telemetry.drops.spans == 0
     trace = find(jaeger, "from-consumer-facts", group__type="consumer")
     spans = {span["operationName"]: span["tags"] for span in trace}
@@ -115,7 +116,7 @@ def test_every_cause_of_every_type_is_found_in_the_backend(
         for situation in situations.values():
             for fact in situation().facts:
                 telemetry.observe(fact)
-    telemetry.close(30)
+    telemetry.close(patient(30))
     assert (telemetry.drops.spans, telemetry.drops.facts) == (0, 0)
     for group_type, cause in PAIRS:
         if cause is Cause.STATIC_REPLACED and group_type != "classic":
@@ -203,7 +204,7 @@ def test_a_consumer_group_that_grows_is_found_in_the_backend(
                     consumer.poll(0.05)
                 return all(len(consumer.assignment()) == share for consumer in consumers)
 
-            until(is_shared_out, 60, f"{client_id} has its share")
+            until(is_shared_out, patient(60), f"{client_id} has its share")
         found = find(jaeger, "cluster", group__type="consumer", members="2", partitions__moved="2")
     tags = root(found)["tags"]
     assert tags["messaging.consumer.group.name"] == "riders"
@@ -254,7 +255,11 @@ def shared_by(members: list[Member], everything: set[Partition]) -> None:
 def rollcall(*words: str) -> str:
     """Run a command about the cluster of this machine's Ray."""
     done = subprocess.run(
-        [servers._rollcall(), *words], capture_output=True, text=True, timeout=60, check=False
+        [servers._rollcall(), *words],
+        capture_output=True,
+        text=True,
+        timeout=patient(60),
+        check=False,
     )
     assert done.returncode == 0, done.stderr
     return done.stdout

@@ -14,9 +14,9 @@ from tests.clients import servers, wire
 from tests.clients.confluent import create_topics
 from tests.clients.java import PROGRAMS, java
 from tests.program import Program
-from tests.waiting import until
+from tests.waiting import patient, until
 
-PATIENCE_S = 90.0
+PATIENCE_S = patient(90)
 """A JVM starts, compiles its program and joins."""
 
 pytestmark = [

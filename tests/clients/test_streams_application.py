@@ -14,11 +14,11 @@ import pytest
 from bench.servers.kafka_jars import NoJavaError, streams_classpath
 from tests.clients import servers, wire
 from tests.clients.confluent import create_topics
-from tests.clients.java import JVM, PROGRAMS, run_java
+from tests.clients.java import JVM, PROGRAMS, TOOL_MS, run_java
 from tests.program import Program
-from tests.waiting import until
+from tests.waiting import patient, until
 
-PATIENCE_S = 120.0
+PATIENCE_S = patient(120)
 """Two JVMs start, restore nothing, and rebalance at heartbeats."""
 
 TOOL = "org.apache.kafka.tools.streams.StreamsGroupCommand"
@@ -56,7 +56,7 @@ class Application(Program):
 def printed_state(bootstrap: str, group_id: str) -> str:
     """Describe the group by Kafka's tool, which takes a JVM's start: many heartbeats."""
     asked = ("--describe", "--state", "--group", group_id)
-    return run_java(TOOL, "--bootstrap-server", bootstrap, *asked)
+    return run_java(TOOL, "--bootstrap-server", bootstrap, "--timeout", TOOL_MS, *asked)
 
 
 def test_two_processes_share_the_tasks_through_a_kill_of_their_coordinator(

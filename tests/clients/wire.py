@@ -16,7 +16,7 @@ from kio.serial import entity_reader, entity_writer
 from kio.static.constants import EntityType
 
 from actors.client.blocking import BlockingConnection
-from tests.waiting import until
+from tests.waiting import patient, until
 
 OFFSET_COMMIT = 8
 CONSUMER_GROUP_DESCRIBE, SHARE_GROUP_DESCRIBE, STREAMS_GROUP_DESCRIBE = 69, 77, 89
@@ -38,7 +38,7 @@ def address(bootstrap: str) -> tuple[str, int]:
 class Wire:
     """One connection; :meth:`call` sends one request and waits for its answer."""
 
-    def __init__(self, bootstrap: str, timeout_s: float = 10) -> None:
+    def __init__(self, bootstrap: str, timeout_s: float = patient(10)) -> None:
         self._connection = BlockingConnection(address(bootstrap), timeout_s, CLIENT_ID, {})
         self._correlation_id = 0
 
@@ -128,7 +128,7 @@ def describe(bootstrap: str, group_id: str) -> Any:
             return None if group.error_code in NOT_NOW else group
         return None
 
-    return until(ask, 60, f"the coordinator of {group_id} describes it")
+    return until(ask, patient(60), f"the coordinator of {group_id} describes it")
 
 
 def describe_consumer(bootstrap: str, group_id: str) -> Any:
@@ -162,7 +162,7 @@ def _described(bootstrap: str, group_id: str, api_key: int, version: int, kind: 
             return None if group.error_code in NOT_NOW else group
         return None
 
-    return until(ask, 60, f"the coordinator of {group_id} describes it")
+    return until(ask, patient(60), f"the coordinator of {group_id} describes it")
 
 
 def share_assignments(bootstrap: str, group_id: str) -> dict[str, set[tuple[str, int]]]:
@@ -216,7 +216,7 @@ def offsets_once_back(bootstrap: str, group_id: str) -> Offsets:
         found = offsets(bootstrap, group_id)
         return [] if found is None else [found]
 
-    return until(ask, 60, f"the offsets of {group_id} are answered")[0]
+    return until(ask, patient(60), f"the offsets of {group_id} are answered")[0]
 
 
 def offsets(bootstrap: str, group_id: str) -> Offsets | None:
@@ -275,6 +275,9 @@ def generation_of(bootstrap: str, group_id: str) -> int:
             code = heartbeat(generation)
             return [] if code is None else [code]
 
-        if until(answered, 60, f"the coordinator of {group_id} answers")[0] != ILLEGAL_GENERATION:
+        if (
+            until(answered, patient(60), f"the coordinator of {group_id} answers")[0]
+            != ILLEGAL_GENERATION
+        ):
             return generation
     raise AssertionError(f"no generation of {group_id} up to {GENERATIONS_TRIED} is legal")

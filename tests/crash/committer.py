@@ -13,11 +13,11 @@ from typing import Any
 
 from tests.clients import wire
 from tests.clients.wire import Wire
-from tests.waiting import until
+from tests.waiting import LONG_SESSION_MS, patient, until
 
 OFFSET_COMMIT, JOIN_GROUP, SYNC_GROUP = 8, 11, 14
 REJOIN_ODDS = 0.03
-SESSION = timedelta(seconds=60)
+SESSION = timedelta(milliseconds=LONG_SESSION_MS)
 
 
 class CoordinatorGoneError(Exception):
@@ -64,7 +64,7 @@ class Committer:
         """End the load; a request under way is still waited for."""
         self._stop.set()
         if self._thread is not None:
-            self._thread.join(30)
+            self._thread.join(patient(30))
             assert not self._thread.is_alive(), f"{self.group_id} waits for an answer for ever"
         self._disconnect()
 
@@ -203,7 +203,7 @@ class Committer:
                 return True
             return False
 
-        until(done, 60, f"{self.group_id} joins again")
+        until(done, patient(60), f"{self.group_id} joins again")
 
     # -- the connection -------------------------------------------------------------------------
 
@@ -213,7 +213,7 @@ class Committer:
                 found = wire.coordinator_of(self._bootstrap, self.group_id)
                 if found is None:
                     raise CoordinatorGoneError
-                self._wire = Wire(found[1], timeout_s=20)
+                self._wire = Wire(found[1], timeout_s=patient(20))
             return self._wire.call(api_key, version, build)
         except OSError as error:
             self._disconnect()

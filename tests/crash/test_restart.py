@@ -67,9 +67,7 @@ def test_static_members_notice_nothing_but_a_reconnect_and_all_else_is_kept(
     create_topics(bootstrap, [name], 4)
     members = []
     for instance_id in ("one", "two"):
-        member = Member(
-            bootstrap, name, [name], group_instance_id=instance_id, session_timeout_ms=120_000
-        )
+        member = Member(bootstrap, name, [name], group_instance_id=instance_id)
         closing(member.close)
         members.append(member)
     everything = partitions_of([name], 4)

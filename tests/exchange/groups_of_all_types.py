@@ -9,7 +9,7 @@ from confluent_kafka import Consumer, Producer, TopicPartition
 from tests.clients import wire
 from tests.clients.confluent import QUIET, Member, create_topics, poll_until
 from tests.clients.modern_members import ConsumerMember, ShareMember, StreamsMember
-from tests.waiting import WITHIN_S, until
+from tests.waiting import WITHIN_S, patient, until
 
 KINDS = ("classic", "simple", "consumer", "share", "streams")
 PARTITIONS = 4
@@ -64,7 +64,10 @@ class Groups:
             for number in range(2)
         ]
         poll_until(
-            members, lambda: all(len(one.assigned) == 2 for one in members), 60, "both have two"
+            members,
+            lambda: all(len(one.assigned) == 2 for one in members),
+            patient(60),
+            "both have two",
         )
         for number, member in enumerate(members):
             offsets = [
@@ -140,7 +143,7 @@ def settle(member: ConsumerMember | ShareMember | StreamsMember) -> None:
         member.beat()
         return bool(member.assigned) and member.is_settled()
 
-    until(is_settled, 60, f"the group of {member.member_id} is settled")
+    until(is_settled, patient(60), f"the group of {member.member_id} is settled")
 
 
 def create_groups(bootstrap: str, prefix: str, topic: str, *, is_kafka: bool) -> Groups:

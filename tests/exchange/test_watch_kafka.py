@@ -28,12 +28,13 @@ from confluent_kafka.admin import (
 from actors.errors import ExitCode
 from tests.clients import servers
 from tests.clients.confluent import QUIET
+from tests.clients.confluent import admin as admin_of
 from tests.clients.java import java
 from tests.clients.modern_members import ShareMember, StreamsMember
 from tests.conftest import rollcall
 from tests.exchange.groups_of_all_types import KAFKA_SETTINGS, settle
 from tests.program import Program
-from tests.waiting import until
+from tests.waiting import SESSION_MS, patient, until
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -45,8 +46,7 @@ pytestmark = [
 ]
 
 TOPIC, LOG = "orders", "__consumer_offsets"
-TOLD_S = 60
-SESSION_MS = 6_000
+TOLD_S = patient(60)
 LOGIN = "org.apache.kafka.common.security.plain.PlainLoginModule required"
 USERS = ("watcher", "describer", "nobody")
 SETTINGS = {
@@ -202,7 +202,7 @@ def refused(kafka: AclKafka, config: Path) -> tuple[int, str]:
 
 
 def test_the_groups_of_a_kafka_are_explained(kafka: AclKafka, tmp_path: Path) -> None:
-    admin = AdminClient({"bootstrap.servers": kafka.bootstrap, **QUIET})
+    admin = admin_of(kafka.bootstrap)
     for future in admin.create_topics([NewTopic(TOPIC, 4, 1)]).values():
         future.result()
     config = settings_of(tmp_path, "watcher")

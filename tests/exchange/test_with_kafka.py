@@ -27,7 +27,7 @@ from tests.exchange.groups_of_all_types import (
     Groups,
     create_groups,
 )
-from tests.waiting import until
+from tests.waiting import patient, until
 
 CONSUMER = "org.apache.kafka.tools.consumer.group.ConsumerGroupCommand"
 TOOLS = {"share": SHARE, "streams": STREAMS}
@@ -74,7 +74,7 @@ def described(groups: Groups, bootstrap: str, kinds: Sequence[str] = KINDS) -> d
                     is_there = any(each.startswith(groups.prefix) for each in printed)
                     return printed if is_there or "simple" in words[2] else []
 
-                found[f"{kind} {view[0]}"] = until(run, 60, f"{words} are described")
+                found[f"{kind} {view[0]}"] = until(run, patient(60), f"{words} are described")
         return found
     finally:
         tools.close()

@@ -10,6 +10,8 @@ import time
 
 from confluent_kafka import Consumer, KafkaException, TopicPartition
 
+from tests.waiting import SESSION_MS
+
 COMMIT_S = 0.3
 
 
@@ -26,7 +28,7 @@ def main() -> None:
         "reconnect.backoff.max.ms": 500,
     }
     if protocol == "classic":
-        settings |= {"session.timeout.ms": 6000, "heartbeat.interval.ms": 200}
+        settings |= {"session.timeout.ms": SESSION_MS, "heartbeat.interval.ms": 200}
     if instance:
         settings["group.instance.id"] = instance[0]
     print("READY", flush=True)  # noqa: T201

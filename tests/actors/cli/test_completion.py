@@ -6,6 +6,7 @@ import subprocess
 import pytest
 
 from actors.cli.main import main
+from tests.waiting import patient
 
 COMPLETE = """
 source /dev/stdin
@@ -23,7 +24,7 @@ def completed(script: str, *words: str) -> set[str]:
         input=script,
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=patient(60),
         check=True,
     )
     return set(done.stdout.split())

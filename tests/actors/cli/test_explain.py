@@ -21,7 +21,7 @@ from tests.actors.coordinator.coordinators import Cluster, running
 from tests.clients.confluent import create_topics, quiet_consumer, wait_until_all_own
 from tests.clients.modern_members import Member as MovedMember
 from tests.clients.modern_members import ShareMember, StreamsMember
-from tests.waiting import WITHIN_S, until
+from tests.waiting import SESSION_MS, WITHIN_S, until
 
 ROOT = Path(__file__).parents[3]
 TOPIC = "orders"
@@ -54,7 +54,7 @@ def explain(cluster: Cluster, capsys: pytest.CaptureFixture[str]) -> Explain:
 def consumer(cluster: Cluster, group: str, client_id: str, protocol: str) -> Consumer:
     return quiet_consumer(
         cluster.bootstrap, group, client_id, protocol, TOPIC,
-        session_timeout_ms=6000, heartbeat_interval_ms=200,
+        session_timeout_ms=SESSION_MS, heartbeat_interval_ms=200,
     )  # fmt: skip
 
 

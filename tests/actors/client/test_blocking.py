@@ -22,11 +22,12 @@ from protocol.wire.frames import (
     encode_response,
 )
 from protocol.wire.messages import NO_THROTTLE, HeartbeatRequest, HeartbeatResponse
+from tests.waiting import patient
 
 HEARTBEAT = 12
 BEAT = HeartbeatRequest(group_id="g", generation_id=1, member_id="m")
 SAID = HeartbeatResponse(throttle_time=NO_THROTTLE, error_code=ErrorCode.rebalance_in_progress)
-PATIENCE_S = 10.0
+PATIENCE_S = patient(10)
 
 Answer = Callable[[Decoded], bytes]
 

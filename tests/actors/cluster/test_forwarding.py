@@ -7,6 +7,7 @@ from typing import Any, cast
 from actors.cluster import forwarding
 from actors.cluster.forwarding import Answers, ForwardQueue
 from protocol.groups.effects import Request
+from tests.waiting import WITHIN_S
 
 
 class Node:
@@ -88,7 +89,7 @@ def test_what_waits_is_carried_although_the_calls_before_it_failed() -> None:
             await turns()
         assert len(node.calls) == forwarding.CALLS_MAX
         node.may_answer.set()
-        assert await asyncio.wait_for(asyncio.gather(*tasks), 30) == [None] * 10
+        assert await asyncio.wait_for(asyncio.gather(*tasks), WITHIN_S) == [None] * 10
 
     asyncio.run(test())
 

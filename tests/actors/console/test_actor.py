@@ -13,6 +13,7 @@ from actors.cluster.spec import Address, ClusterSpec, on_one_host
 from actors.console import actor as actor_module
 from actors.console.actor import ConsoleActor
 from tests.actors.console.test_server import get
+from tests.waiting import patient
 
 HOST = "127.0.0.1"
 
@@ -67,4 +68,4 @@ def test_it_keeps_its_port_if_it_can_and_tells_the_controller(
             assert b"No coordinator answers." in await get(address.port, "/")
             await actor.stop()
 
-        asyncio.run(asyncio.wait_for(test(), 60))
+        asyncio.run(asyncio.wait_for(test(), patient(60)))

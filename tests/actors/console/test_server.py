@@ -12,7 +12,7 @@ from actors.console import server as server_module
 from actors.console.server import ConsoleServer
 from actors.console.source import GroupList
 from tests.actors.console.sources import FakeSource, group
-from tests.waiting import WITHIN_S, until_async
+from tests.waiting import WITHIN_S, patient, until_async
 
 HOST = "127.0.0.1"
 
@@ -40,7 +40,7 @@ def with_server(
         finally:
             await server.close()
 
-    asyncio.run(asyncio.wait_for(run(), 120))
+    asyncio.run(asyncio.wait_for(run(), patient(120)))
 
 
 def test_it_answers_and_gives_up_the_place_of_a_connection() -> None:

@@ -13,9 +13,10 @@ from actors.telemetry.observer import Telemetry
 from actors.testing.coordinators import Neighbours
 from bench.servers.processes import free_port
 from protocol.groups.facts import MemberEvent
+from tests.waiting import patient
 
 COMMON = {"group.initial.rebalance.delay.ms": "0", "log.flush": "os"}
-START_S = 30.0
+START_S = patient(30)
 
 
 class Cluster:

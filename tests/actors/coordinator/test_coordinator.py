@@ -32,7 +32,7 @@ from storage.disk.rocks import RocksLog
 from storage.log import LogError
 from tests.actors.cluster.test_listening_ports import HOST
 from tests.failover.apis import asks
-from tests.waiting import WITHIN_S, until_async
+from tests.waiting import WITHIN_S, patient, until_async
 
 METADATA, OFFSET_COMMIT, OFFSET_FETCH, CREATE_TOPICS = 3, 8, 9, 19
 JOIN_GROUP, HEARTBEAT, SYNC_GROUP = 11, 12, 14
@@ -172,11 +172,11 @@ async def committed(caller: Caller, group: str) -> int:
 
 
 def run(test: Callable[[], Awaitable[None]]) -> None:
-    uvloop.run(asyncio.wait_for(test(), 60))
+    uvloop.run(asyncio.wait_for(test(), patient(60)))
 
 
 async def is_ready(coordinator: Coordinator) -> None:
-    await asyncio.wait_for(coordinator.ready.wait(), 30)
+    await asyncio.wait_for(coordinator.ready.wait(), WITHIN_S)
     assert coordinator.failure == ""
 
 
@@ -209,11 +209,11 @@ def test_a_start_that_fails_is_tried_again_when_nothing_says_that_the_log_is_wro
             async def runs() -> bool:
                 return coordinator.state == "Running"
 
-            await until_async(has_failed_twice, 60, "it fails twice")
+            await until_async(has_failed_twice, patient(60), "it fails twice")
             assert not coordinator.is_damaged
             assert coordinator.failure and "\n" not in coordinator.failure
             is_back.set()
-            await until_async(runs, 60, "it runs")
+            await until_async(runs, patient(60), "it runs")
             await is_ready(coordinator)
 
     run(test)
@@ -400,7 +400,7 @@ def test_a_log_that_can_not_be_opened_is_said_and_not_served(tmp_path: Path) -> 
             await is_ready(coordinator)
             second = Coordinator(coordinator.spec, 0, Nobody(), MemberEventLog())
             second.start()
-            await asyncio.wait_for(second.ready.wait(), 30)
+            await asyncio.wait_for(second.ready.wait(), WITHIN_S)
             assert "another process has this log open" in second.failure
             assert second.status()["state"] == "Failed"
             await second.stop()

@@ -28,7 +28,7 @@ from tests.actors.coordinator.test_coordinator import (
 )
 from tests.failover.apis import asks
 from tests.small_disk import fill, mounted
-from tests.waiting import until_async
+from tests.waiting import WITHIN_S, until_async
 
 
 class Trio:
@@ -167,7 +167,7 @@ def test_a_damaged_log_is_set_aside_when_the_others_can_fill_it_again(
             await cluster.coordinators[victim].stop()
             damage_tables(cluster.path(victim), family)
             damaged = await cluster.restart(victim)
-            await asyncio.wait_for(damaged.ready.wait(), 30)
+            await asyncio.wait_for(damaged.ready.wait(), WITHIN_S)
             assert (damaged.state, damaged.is_damaged) == ("Failed", True)
             assert "the log is damaged" in damaged.failure and "\n" not in damaged.failure
             damaged.start_empty()
@@ -191,7 +191,7 @@ def test_a_damaged_log_without_other_replicas_is_refused_untouched(tmp_path: Pat
         damage_tables(path, b"state")
         before = tables(path)
         async with running(tmp_path / "d") as (coordinator, _):
-            await asyncio.wait_for(coordinator.ready.wait(), 30)
+            await asyncio.wait_for(coordinator.ready.wait(), WITHIN_S)
             assert coordinator.state == "Failed"
             assert "move the directory away, and keep it" in coordinator.failure
             assert "\n" not in coordinator.failure

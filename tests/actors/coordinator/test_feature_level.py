@@ -49,7 +49,7 @@ def test_it_stops_when_it_learns_of_the_level_and_does_not_start_again(
             check_refusal(coordinator)
             caller.close()
         async with running(tmp_path / "d") as (coordinator, _):
-            await asyncio.wait_for(coordinator.ready.wait(), 30)
+            await asyncio.wait_for(coordinator.ready.wait(), WITHIN_S)
             check_refusal(coordinator)
 
     run(test)

@@ -12,7 +12,7 @@ from protocol.wire.errors import ErrorCode
 from tests.actors.coordinator.coordinators import running
 from tests.certificates import Authority, tls_configs
 from tests.failover.apis import asks
-from tests.waiting import until
+from tests.waiting import WITHIN_S, until
 
 
 def test_what_is_acknowledged_was_replicated_by_tls(
@@ -27,7 +27,7 @@ def test_what_is_acknowledged_was_replicated_by_tls(
     }
     with running(settings=settings) as cluster:
         place = cluster.spec.places[0].listener
-        with BlockingClient((place.host, place.port), 30) as client:
+        with BlockingClient((place.host, place.port), WITHIN_S) as client:
             made = until(lambda: client.ask(asks.create_topics("t")), 30, "it is answered")
             assert made.topics[0].error_code is ErrorCode.none
         status = [coordinator.status() for coordinator in cluster.coordinators]

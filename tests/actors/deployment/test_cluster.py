@@ -18,7 +18,7 @@ from actors.errors import ExitCode
 from bench.servers.processes import descendants
 from tests.clients.wire import Wire
 from tests.conftest import NewCluster, RunningCluster, rollcall
-from tests.waiting import WITHIN_S, until
+from tests.waiting import WITHIN_S, patient, until
 
 API_VERSIONS, METADATA = 18, 3
 IDLE_CONNECTIONS = 10_000
@@ -27,7 +27,7 @@ IDLE_CONNECTIONS = 10_000
 def answers(bootstrap: str) -> bool:
     """Say whether a well-behaved client is served."""
     try:
-        with closing(Wire(bootstrap, 5)) as wire:
+        with closing(Wire(bootstrap, WITHIN_S)) as wire:
             answer = wire.call(API_VERSIONS, 0, lambda module: module.ApiVersionsRequest())
     except OSError:
         return False
@@ -36,7 +36,7 @@ def answers(bootstrap: str) -> bool:
 
 def nodes(bootstrap: str) -> set[tuple[int, int]]:
     """Return the node ids and ports of a metadata answer."""
-    with closing(Wire(bootstrap, 5)) as wire:
+    with closing(Wire(bootstrap, WITHIN_S)) as wire:
         answer = wire.call(
             METADATA,
             12,
@@ -96,7 +96,7 @@ def test_every_coordinator_lists_all_of_them(cluster: RunningCluster) -> None:
 
 def test_garbage_harms_nobody_else(cluster: RunningCluster) -> None:
     pids = [row["pid"] for row in cluster.status()["coordinators"]]
-    with ExitStack() as stack, closing(Wire(cluster.bootstrap, 5)) as other:
+    with ExitStack() as stack, closing(Wire(cluster.bootstrap, WITHIN_S)) as other:
         for garbage in (
             b"GET / HTTP/1.1\r\n\r\n",
             struct.pack(">i", -7),
@@ -106,7 +106,7 @@ def test_garbage_harms_nobody_else(cluster: RunningCluster) -> None:
             os.urandom(300),
             struct.pack(">i", 900_000) + b"x" * 1_000,  # and then nothing more
         ):
-            one = stack.enter_context(socket.create_connection(cluster.addresses[0], 5))
+            one = stack.enter_context(socket.create_connection(cluster.addresses[0], WITHIN_S))
             with suppress(OSError):
                 one.sendall(garbage)
             answer = other.call(API_VERSIONS, 0, lambda module: module.ApiVersionsRequest())
@@ -118,7 +118,7 @@ def test_ten_thousand_idle_connections_disturb_nobody(cluster: RunningCluster) -
     address = cluster.addresses[1]
     with ExitStack() as stack:
         for _ in range(IDLE_CONNECTIONS):
-            stack.enter_context(socket.create_connection(address, 10))
+            stack.enter_context(socket.create_connection(address, WITHIN_S))
         until(
             lambda: cluster.status()["coordinators"][1]["connections"] >= IDLE_CONNECTIONS,
             30,
@@ -143,7 +143,7 @@ def test_a_killed_coordinator_is_back_on_its_port_with_its_data(new_cluster: New
     assert cluster.addresses[1] == (host, port)
     until(
         lambda: cluster.status()["partitions"][1]["leader"] == 1,
-        60,
+        patient(60),
         "it leads its partition again, once all is well",
     )
     until(lambda: nodes(cluster.bootstrap) == everyone, 30, "it is listed again")
@@ -156,7 +156,7 @@ def killed_and_back(cluster: RunningCluster, node_id: int) -> int:
     host, port = cluster.addresses[node_id]
     os.kill(before, signal.SIGKILL)
     until(lambda: started(before) is None, WITHIN_S, "the process is gone")
-    until(lambda: answers(f"{host}:{port}"), 60, "it answers again")
+    until(lambda: answers(f"{host}:{port}"), patient(60), "it answers again")
 
     def successor() -> int:
         row = cluster.status()["coordinators"][node_id]
@@ -181,7 +181,7 @@ def test_controller_and_console_may_die_too_and_another_shell_takes_the_cluster_
         rows = json.loads(done.stdout)["coordinators"] if done.stdout else [{"leads": []}]
         return bool(rows[0]["leads"] == [0])
 
-    until(shown, 60, "the status is back")
+    until(shown, patient(60), "the status is back")
 
     def is_served() -> bool:
         with (
@@ -193,7 +193,7 @@ def test_controller_and_console_may_die_too_and_another_shell_takes_the_cluster_
             return bool(json.load(answer)["console"] == cluster.ready["console"])
         return False
 
-    until(is_served, 60, "the console is back where it was")
+    until(is_served, patient(60), "the console is back where it was")
     assert rollcall("down", "--data-dir", cluster.data_dir).returncode == 0
     assert cluster.process.wait(WITHIN_S) == 0
     (cluster.data_dir / "node-0" / "CURRENT").write_text("nonsense\n")
@@ -262,7 +262,9 @@ def test_left_alone_it_is_small_and_comes_to_rest(cluster: RunningCluster) -> No
     family = descendants(cluster.process.pid)
     resident = sum(_resident_bytes(pid) for pid in family)
     assert resident < 1.5 * 2**30
-    until(lambda: _used_share(family) < 0.10, 60, "it takes less than a tenth of a processor")
+    until(
+        lambda: _used_share(family) < 0.10, patient(60), "it takes less than a tenth of a processor"
+    )
 
 
 def _used_share(family: list[int]) -> float:

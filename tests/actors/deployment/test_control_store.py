@@ -12,9 +12,9 @@ import psutil
 from actors.cli import up
 from tests.actors.deployment.test_cluster import answers
 from tests.conftest import NewCluster, RunningCluster, rollcall
-from tests.waiting import until
+from tests.waiting import patient, until
 
-BACK_S = 60.0
+BACK_S = patient(60)
 CONTROL_STORE, RAYLET = "gcs_server", "raylet"
 
 

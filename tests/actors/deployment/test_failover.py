@@ -15,7 +15,7 @@ from failover.routing import partition_for
 from protocol.wire.errors import ErrorCode
 from tests.conftest import NewCluster, RunningCluster, rollcall
 from tests.failover.apis import asks
-from tests.waiting import WITHIN_S, until
+from tests.waiting import WITHIN_S, patient, until
 
 pytestmark = pytest.mark.timeout(300)
 
@@ -51,7 +51,11 @@ def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningCluster]
 
 
 def await_balance(cluster: RunningCluster) -> None:
-    until(lambda: balanced(cluster), 120, "everybody leads what he prefers, with all replicas")
+    until(
+        lambda: balanced(cluster),
+        patient(120),
+        "everybody leads what he prefers, with all replicas",
+    )
 
 
 class Committer:
@@ -87,7 +91,7 @@ class Committer:
 
     def _answers(self, request: Any) -> Iterator[Any]:
         for address in self._cluster.addresses:
-            with suppress(OSError), BlockingClient(address, 5) as connection:
+            with suppress(OSError), BlockingClient(address, patient(5)) as connection:
                 yield connection.ask(request)
 
 
@@ -171,7 +175,7 @@ def test_a_directory_put_back_from_a_copy_is_filled_by_the_others(
     copy.rename(directory)
     cluster.start()
     assert committer.committed() == 999
-    until(lambda: not cluster.status()["under_replicated"], 60, "it has everything again")
+    until(lambda: not cluster.status()["under_replicated"], patient(60), "it has everything again")
     assert (cluster.data_dir / "node-0.stale-1").is_dir()
     assert committer.committed() == 999
     assert cluster.stop() == 0

@@ -52,7 +52,7 @@ def prometheus(cluster: RunningCluster, tmp_path: Path) -> Iterator[str]:
 def ask(prometheus: str, path: str, **query: str) -> list[dict[str, object]]:
     url = f"{prometheus}/api/v1/{path}?{urllib.parse.urlencode(query)}"
     try:
-        with urllib.request.urlopen(url, timeout=5) as answer:
+        with urllib.request.urlopen(url, timeout=WITHIN_S) as answer:
             data = json.load(answer)["data"]
     except urllib.error.URLError:
         return []

@@ -23,12 +23,12 @@ from actors.cluster import processes
 from actors.cluster.processes import is_alive
 from actors.errors import ExitCode
 from tests.conftest import rollcall
-from tests.waiting import WITHIN_S, until
+from tests.waiting import WITHIN_S, patient, until
 
 MOMENTS = int(os.environ.get("ROLLCALL_STOP_MOMENTS", "8"))
 SEED = int(os.environ.get("ROLLCALL_STOP_SEED", "0"))
-READY_S = 90.0
-END_S = 45.0
+READY_S = patient(90)
+END_S = patient(45)
 ONE = ("--set", "offsets.topic.num.partitions=1")
 
 
@@ -209,10 +209,10 @@ def test_a_drill_that_is_stopped_stops_its_cluster(place: Place, how: signal.Sig
         seen.update(place.processes())
         return len(seen) > 6
 
-    until(is_far_enough, 60, "the drill's cluster is being started")
+    until(is_far_enough, END_S, "the drill's cluster is being started")
     process.send_signal(how)
-    _, err = process.communicate(timeout=60)
-    until(lambda: not place.processes(), 60, "all processes are gone")
+    _, err = process.communicate(timeout=END_S)
+    until(lambda: not place.processes(), END_S, "all processes are gone")
     assert not any(map(is_alive, seen))
     if how is not signal.SIGKILL:
         assert process.returncode == 128 + how

@@ -13,7 +13,7 @@ from failover.routing import partition_for
 from tests.certificates import Authority, tls_configs
 from tests.conftest import NewCluster, RunningCluster, rollcall
 from tests.program import Program
-from tests.waiting import until
+from tests.waiting import LONG_SESSION_MS, patient, until
 
 TOPIC = "orders"
 GROUP = "g"
@@ -38,10 +38,13 @@ def riders(cluster: RunningCluster) -> Iterator[Program]:
         [
             sys.executable, "-m", "tests.clients.programs.confluent_kafka_riders",
             f"bootstrap={cluster.bootstrap}", f"subscribe={TOPIC}", "protocol=classic",
+            f"session.timeout.ms={LONG_SESSION_MS}",
             *(f"member={name},{GROUP},static-{name}" for name in MEMBERS),
         ]
     )  # fmt: skip
-    until(lambda: shares(program) == dict.fromkeys(MEMBERS, 1), 90, "each has its partition")
+    until(
+        lambda: shares(program) == dict.fromkeys(MEMBERS, 1), patient(90), "each has its partition"
+    )
     yield program
     program.kill()
 
@@ -62,7 +65,7 @@ def shares(riders: Program) -> dict[str, int]:
 def wait_for_commits(riders: Program) -> None:
     """Wait until the members have committed once more."""
     before = len(told(riders, "COMMITTED"))
-    until(lambda: len(told(riders, "COMMITTED")) > before + 2, 90, "members commit")
+    until(lambda: len(told(riders, "COMMITTED")) > before + 2, patient(90), "members commit")
 
 
 @pytest.mark.timeout(300)
@@ -80,7 +83,7 @@ def test_a_killed_leader_of_a_cluster_with_tls_disturbs_no_member(
     def is_well() -> bool:
         return rollcall("status", "--data-dir", cluster.data_dir).returncode == ExitCode.OK
 
-    until(is_well, 90, "all is well again")
+    until(is_well, patient(90), "all is well again")
     for node_id in range(3):
         links = [
             line for line in cluster.log_lines(f"coordinator-{node_id}").splitlines()

@@ -13,7 +13,7 @@ from actors.peers.peers import Peers
 from actors.peers.tls import TlsSettings
 from storage.disk.incarnation import Incarnation, SeenIncarnations
 from storage.messages import Leading, Message
-from tests.waiting import WITHIN_S, until_async
+from tests.waiting import WITHIN_S, patient, until_async
 
 HOST = "127.0.0.1"
 SECRET = b"s" * 32
@@ -89,7 +89,7 @@ def me(node_id: int, **changes: Any) -> LocalNode:
 
 
 def run(test: Callable[[], Awaitable[None]]) -> None:
-    uvloop.run(asyncio.wait_for(test(), 30))
+    uvloop.run(asyncio.wait_for(test(), patient(60)))
 
 
 async def seen(condition: Callable[[], object], what: str) -> None:

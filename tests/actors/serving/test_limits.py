@@ -440,7 +440,7 @@ def test_a_coordinator_enforces_its_configs(tmp_path: Path) -> None:
             running(tmp_path / "d", max_connections="5", queued_max_requests="1") as (node, port),
             Clients() as clients,
         ):
-            await asyncio.wait_for(node.ready.wait(), 20)
+            await asyncio.wait_for(node.ready.wait(), WITHIN_S)
             made: list[Any] = [await clients.connect(port) for _ in range(30)]
             for _, writer in made:
                 writer.write(UNFINISHED)

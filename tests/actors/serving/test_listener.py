@@ -35,7 +35,7 @@ from protocol.wire.messages import (
     HeartbeatResponse,
     ProduceRequest,
 )
-from tests.waiting import WITHIN_S, until_async
+from tests.waiting import WITHIN_S, patient, until_async
 
 PRODUCE, API_VERSIONS, HEARTBEAT = 0, 18, 12
 BYTES_MAX = 10_000
@@ -148,7 +148,7 @@ async def is_closed(reader: asyncio.StreamReader) -> bool:
 
 
 def run(test: Callable[[], Awaitable[None]]) -> None:
-    uvloop.run(asyncio.wait_for(test(), 60))
+    uvloop.run(asyncio.wait_for(test(), patient(60)))
 
 
 @pytest.mark.parametrize(

@@ -28,7 +28,7 @@ from protocol.groups.facts import (
     RebalanceTrigger,
 )
 from tests.actors.telemetry.facts import NOW, consumer_rebalance, member_event, rebalance
-from tests.waiting import WITHIN_S, until
+from tests.waiting import WITHIN_S, patient, until
 
 OTLP = {"OTEL_EXPORTER_OTLP_ENDPOINT": "http://127.0.0.1:4318"}
 
@@ -204,7 +204,7 @@ def test_spans_that_find_no_room_are_counted_while_the_backend_hangs(
 
     def hang() -> SpanExportResult:
         asked.set()
-        answer.wait(30)
+        answer.wait(WITHIN_S)
         return SpanExportResult.SUCCESS
 
     traces = Traces({}, drops, Failing(hang))
@@ -314,7 +314,7 @@ def test_without_the_variables_opentelemetry_is_not_even_imported() -> None:
         "telemetry.close()\n"
         "assert not [m for m in sys.modules if m.startswith('opentelemetry')]\n"
     )
-    subprocess.run([sys.executable, "-c", code], check=True, timeout=60)
+    subprocess.run([sys.executable, "-c", code], check=True, timeout=patient(60))
 
 
 def test_a_wrong_variable_costs_the_traces_and_one_sentence_but_not_the_log(

@@ -9,10 +9,10 @@ from pathlib import Path
 import psutil
 import pytest
 
-from tests.waiting import WITHIN_S, until
+from tests.waiting import WITHIN_S, patient, until
 
 ROOT = Path(__file__).parents[3]
-RUN_S = 100.0
+RUN_S = patient(100)
 PLUGIN = "from rollcall.pytest_plugin import *\n"
 """Instead of its entry point, which an installation that is older than the plugin lacks."""
 

@@ -10,7 +10,7 @@ from bench.load.driver import FINAL, LoadSpec, drive, now_ms
 from protocol.members.classic import MemberConfig
 from protocol.members.history import MemberHistoryKind
 from protocol.wire.errors import KafkaError
-from tests.waiting import WITHIN_S, until
+from tests.waiting import LONG_SESSION_MS, WITHIN_S, until
 
 MEMBERS = 20
 
@@ -23,7 +23,7 @@ def crowd(bootstrap, seconds):
             client_id=f"c{number}",
             instance_id=f"c{number}" if number % 2 else None,
             heartbeat_interval_ms=100,
-            session_timeout_ms=30_000,
+            session_timeout_ms=LONG_SESSION_MS,
         )
         for number in range(MEMBERS)
     )

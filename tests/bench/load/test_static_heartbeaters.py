@@ -55,7 +55,7 @@ def test_riders_find_their_coordinator_again_after_a_kill_and_are_still_members(
     node.kill()
     assert not heartbeaters.run(all_heard_since(heartbeaters, killed_at), 0.5)
     node.start()
-    assert heartbeaters.run(all_heard_since(heartbeaters, killed_at), 30)
+    assert heartbeaters.run(all_heard_since(heartbeaters, killed_at), WITHIN_S)
     assert heartbeaters.errors["connection lost"] >= MEMBERS
     assert set(heartbeaters.errors) <= {
         "connection lost",

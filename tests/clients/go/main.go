@@ -37,7 +37,7 @@ func main() {
 		kgo.ConsumeTopics(topic),
 		kgo.InstanceID(os.Args[4]),
 		kgo.DisableAutoCommit(),
-		kgo.SessionTimeout(20*time.Second),
+		kgo.SessionTimeout(5*time.Minute),
 		kgo.HeartbeatInterval(200*time.Millisecond),
 		kgo.OnPartitionsAssigned(func(_ context.Context, _ *kgo.Client, given map[string][]int32) {
 			lock.Lock()

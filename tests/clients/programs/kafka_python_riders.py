@@ -11,7 +11,7 @@ with warnings.catch_warnings():
     from kafka.errors import KafkaError
     from kafka.structs import OffsetAndMetadata
 
-from tests.clients.kafka_python import poll
+from tests.clients.kafka_python import BOOTSTRAP_MS, CLOSE_MS, poll
 from tests.clients.programs.telling import Partition, Teller, ride
 from tests.waiting import until
 
@@ -38,6 +38,7 @@ class Rider:
         self._tell = tell
         self._consumer = KafkaConsumer(
             bootstrap_servers=settings["bootstrap"].split(","),
+            bootstrap_timeout_ms=BOOTSTRAP_MS,
             group_id=group_id,
             group_instance_id=instance_id,
             enable_auto_commit=False,
@@ -68,7 +69,7 @@ class Rider:
         return offsets
 
     def close(self) -> None:
-        self._consumer.close(timeout_ms=2000)
+        self._consumer.close(timeout_ms=CLOSE_MS)
 
 
 def pairs(partitions: Iterable[TopicPartition]) -> set[Partition]:

@@ -18,10 +18,13 @@ from functools import partial
 from queue import Queue
 from typing import Protocol
 
+from tests.waiting import patient
+
 Partition = tuple[str, int]
 
 COMMIT_EVERY_MS = 100
-OPEN_S = 60.0
+OPEN_S = patient(60)
+CLOSE_S = patient(20)
 
 
 class Rider(Protocol):
@@ -97,7 +100,7 @@ def ride(opener: Opener) -> None:
     for queue in orders.values():
         queue.put("end")
     for thread in threads:
-        thread.join(20)
+        thread.join(CLOSE_S)
 
 
 def _obey(orders: Queue[str], opened: Callable[[], Rider], tell: Teller) -> None:

@@ -17,12 +17,12 @@ from actors.cli.stories import ask_node
 from tests.clients import servers
 from tests.clients.confluent import create_topics, quiet_consumer, wait_until_all_own
 from tests.clients.riding import group_on_partition_0
-from tests.waiting import WITHIN_S, until
+from tests.waiting import SESSION_MS, WITHIN_S, patient, until
 
 TOPIC = "explained"
 PARTITIONS = 4
 PROTOCOLS = ("classic", "consumer")
-BACK_S = 90.0
+BACK_S = patient(90)
 GONE = r"member web-2 \(127\.0\.0\.1\) (left|sent no heartbeat)"
 """It leaves, unless it does not find the new coordinator in time; then its session expires."""
 
@@ -37,7 +37,7 @@ pytestmark = [
 def consumer(bootstrap: str, group: str, client_id: str, protocol: str) -> Consumer:
     return quiet_consumer(
         bootstrap, group, client_id, protocol, TOPIC,
-        session_timeout_ms=10_000, heartbeat_interval_ms=500,
+        session_timeout_ms=SESSION_MS, heartbeat_interval_ms=500,
     )  # fmt: skip
 
 

@@ -12,13 +12,14 @@ from tests.actors.telemetry.facts import rebalance
 from tests.otel_collector import Collector, installed
 from tests.otlp_backend import Jaeger, root
 from tests.otlp_backend import installed as jaeger_installed
-from tests.waiting import WITHIN_S, until
+from tests.waiting import WITHIN_S, patient, until
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
 BUILD_S = 1200
-FOUND_S = 20
+FOUND_S = patient(20)
+CLOSE_S = patient(10)
 
 
 @pytest.fixture(scope="module")
@@ -39,7 +40,7 @@ def set_variables(
     for name, value in {
         "OTEL_EXPORTER_OTLP_PROTOCOL": protocol,
         "OTEL_EXPORTER_OTLP_ENDPOINT": collector.otlp_endpoint(protocol),
-        "OTEL_EXPORTER_OTLP_TIMEOUT": "1",
+        "OTEL_EXPORTER_OTLP_TIMEOUT": f"{patient(1):g}",
         "OTEL_SERVICE_NAME": service,
         "OTEL_BSP_SCHEDULE_DELAY": "100",
     }.items():
@@ -60,7 +61,7 @@ def test_traces_go_through_the_collector(
     set_variables(monkeypatch, collector, service, protocol)
     telemetry = Telemetry({"service.instance.id": 0})
     telemetry.observe(rebalance())
-    telemetry.close(10)
+    telemetry.close(CLOSE_S)
     assert telemetry.drops.spans == 0
     (trace,) = until(lambda: jaeger.traces(service), FOUND_S, "the trace is in the backend")
     assert root(trace)["tags"]["rollcall.rebalance.cause"] == "left"
@@ -79,5 +80,5 @@ def test_a_collector_that_dies_and_comes_back_costs_some_traces_and_nothing_else
     telemetry.observe(rebalance(group_id="kept"))
     (trace,) = until(lambda: jaeger.traces(service), FOUND_S, "the next trace arrives")
     assert root(trace)["tags"]["messaging.consumer.group.name"] == "kept"
-    telemetry.close(10)
+    telemetry.close(CLOSE_S)
     assert telemetry.drops.facts == 0

@@ -12,7 +12,7 @@ import org.apache.kafka.common.utils.Exit;
  * Each line of the input is a class and its arguments, separated by tabs. What the tool prints, on either
  * stream, is followed by a line "DONE" and the exit code.
  *
- * Argument: BOOTSTRAP, which every tool is given.
+ * Arguments: BOOTSTRAP TIMEOUT_MS, which every tool is given.
  */
 public final class GroupTools {
     private GroupTools() { }
@@ -34,7 +34,7 @@ public final class GroupTools {
         for (String line = input.readLine(); line != null; line = input.readLine()) {
             List<String> words = new ArrayList<>(Arrays.asList(line.split("\t")));
             String tool = words.remove(0);
-            words.addAll(0, List.of("--bootstrap-server", args[0]));
+            words.addAll(0, List.of("--bootstrap-server", args[0], "--timeout", args[1]));
             int code = 0;
             try {
                 Class.forName(tool).getMethod("main", String[].class).invoke(null, (Object) words.toArray(new String[0]));

@@ -27,6 +27,7 @@ import org.apache.kafka.common.serialization.ByteArrayDeserializer;
  */
 public final class Riders implements Runnable {
     private static final long COMMIT_EVERY_MS = 100;
+    private static final long CLOSE_MS = 120_000;
     private static final Duration POLL = Duration.ofMillis(20);
     private static final List<String> OURS = List.of("bootstrap", "subscribe", "protocol");
     private final Map<String, String> settings;
@@ -68,7 +69,7 @@ public final class Riders implements Runnable {
         }
         riders.values().forEach(rider -> rider.orders.add("end"));
         for (Thread thread : threads) {
-            thread.join(20_000);
+            thread.join(CLOSE_MS);
         }
         System.exit(0);
     }
