@@ -18,12 +18,13 @@ from typing import TYPE_CHECKING, Final
 from actors.errors import BadInputError
 from actors.installation import DISTRIBUTION
 from bench.hosts.host import ROOT
+from bench.hosts.waiting import patient
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-BUILD_S: Final = 120.0
+BUILD_S: Final = patient(120)
 SOURCES: Final = ("pyproject.toml", "hatch_build.py", "README.md", "LICENSE")
 """What a wheel is built from, beside the packages, which the build hook names."""
 

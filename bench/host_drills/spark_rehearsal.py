@@ -12,6 +12,7 @@ from msgspec.structs import replace
 from actors.cli.client import shown
 from actors.waiting import poll
 from bench.hosts.host import TMP
+from bench.hosts.waiting import patient
 from bench.load import submit
 from bench.load.crowd_over_spark import crowd_of, judged
 from bench.load.rehearsal import WARM_UP_S, Rehearsal
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
     from failover.drills.verdict import Verdict
 
 FINDINGS: Final = TMP / "findings.json"
-JUDGE_S: Final = 180.0
+JUDGE_S: Final = patient(180)
 JUDGE_S_PER_MEMBER: Final = 0.02
 """How long Spark may take to judge. It notices after a minute that a host has vanished."""
 

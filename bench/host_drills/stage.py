@@ -14,6 +14,7 @@ from urllib.parse import urlsplit
 from actors.waiting import poll
 from bench.hosts.clusters import COMMAND_S, hosts_in
 from bench.hosts.host import DATA
+from bench.hosts.waiting import patient
 from bench.servers.condition import holds
 from failover.drills.checked import DrillError
 from failover.drills.drill import Condition
@@ -29,20 +30,20 @@ if TYPE_CHECKING:
     from bench.hosts.hosts import NamespaceHosts
     from bench.load.rehearsal import Rehearsal
 
-STATUS_S: Final = 5.0
-WELL_MS_MAX: Final = 150_000
+STATUS_S: Final = patient(5)
+WELL_MS_MAX: Final = int(patient(150) * 1000)
 """How long a cluster may take until all is well: Ray starts on several hosts on one machine."""
 
-LEFT_MS_MAX: Final = 60_000
+LEFT_MS_MAX: Final = int(patient(60) * 1000)
 """How long all groups may take to leave some hosts."""
 
-OFFERED_MS_MAX: Final = 30_000
+OFFERED_MS_MAX: Final = int(patient(30) * 1000)
 """How long the controller may take to see a host that has joined."""
 
-BALANCE_S: Final = 300.0
+BALANCE_S: Final = patient(300)
 """How long coordinators may take to move, one after the other."""
 
-RAY_ENDS_S: Final = 60.0
+RAY_ENDS_S: Final = patient(60)
 """How long Ray's process on a host may take to notice that the head has given it up."""
 
 RAY_RUNS: Final = ("sh", "-c", "grep -qsx raylet /proc/[0-9]*/comm")

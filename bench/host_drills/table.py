@@ -6,7 +6,10 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
+from msgspec.structs import replace
+
 from bench.hosts.ray_hosts import QUICK_HEALTH_CHECKS
+from bench.hosts.waiting import PATIENCE
 from failover.drills.drill import Drill, Expect, Workload
 
 if TYPE_CHECKING:
@@ -37,6 +40,7 @@ WORKLOAD: Final = Workload(
     groups=8,
     members=80,
     consumer_share=0.5,
+    session_timeout_ms=int(30_000 * PATIENCE),
     request_timeout_ms=5_000,  # a host that vanishes closes no connection
 )
 
@@ -83,9 +87,19 @@ class HostDrill:
     def drill(self, members: int | None = None) -> Drill:
         """Return it as it is judged, with this number of members (None: the usual one)."""
         drill = Drill(
-            name=self.name, about=self.about, workload=WORKLOAD, steps=(), expect=self.expect
+            name=self.name, about=self.about, workload=WORKLOAD, steps=(), expect=_here(self.expect)
         )
         return drill.of_size(members)
+
+
+def _here(expect: Expect) -> Expect:
+    """Return what a drill may cost on this machine, which may have much else to do."""
+    return replace(
+        expect,
+        unheard_p99_ms_max=int(expect.unheard_p99_ms_max * PATIENCE),
+        silent_ms_max=int(expect.silent_ms_max * PATIENCE),
+        replicated_ms_max=int(expect.replicated_ms_max * PATIENCE),
+    )
 
 
 def _lose_host(stage: HostStage) -> None:

@@ -8,11 +8,11 @@ from typing import Any
 
 from bench.hosts.host import DATA, NamespaceHost
 from bench.hosts.ray_hosts import RayOnHosts
-from bench.hosts.waiting import HostError, until
+from bench.hosts.waiting import HostError, patient, until
 
-UP_S = 180.0
-COMMAND_S = 60.0
-CHANGE_S = 90.0
+UP_S = patient(180)
+COMMAND_S = patient(60)
+CHANGE_S = patient(90)
 """How long a change of hosts may take: Ray needs some seconds to notice it."""
 
 

@@ -7,22 +7,28 @@ from collections.abc import Mapping, Sequence
 from actors.cluster.ray_node import _QUIET, OBJECT_STORE_BYTES, STORE_PATH
 from actors.cluster.spec import Address
 from bench.hosts.host import TMP, NamespaceHost, Running
-from bench.hosts.waiting import WITHIN_S, HostError
+from bench.hosts.waiting import PATIENCE, HostError, patient
 
 PORT = 6379
 TOKEN = TMP / "ray-token"
 STORE = TMP / "ray-store"
 """Where the head keeps what it must know when it starts again: on its disk."""
 
-START_S = 90.0
+START_S = patient(90)
+STARTS_MAX = 3
+GIVEN_UP = "timed out during startup"
+"""What Ray says of a node that has not started in its time, which cannot be set."""
 
 QUICK_HEALTH_CHECKS = {
     "RAY_health_check_initial_delay_ms": "1000",
     "RAY_health_check_period_ms": "1000",
-    "RAY_health_check_timeout_ms": "2000",
+    "RAY_health_check_timeout_ms": str(int(2000 * PATIENCE)),
     "RAY_health_check_failure_threshold": "3",
 }
-"""Let Ray notice in seconds that a host has vanished; by default that takes up to a minute."""
+"""Let Ray notice in seconds that a host has vanished; by default that takes up to a minute.
+
+A host that has its turn late is no host that has vanished: its processes would be ended.
+"""
 
 
 class RayOnHosts:
@@ -62,10 +68,21 @@ class RayOnHosts:
     def start(self, hosts: Sequence[NamespaceHost], *options: str) -> None:
         """Start Ray on hosts, first on the head if it is one of them; ``options`` are Ray's.
 
-        One after the other: Ray gives up a node that has not started within 30 seconds.
+        One after the other: Ray gives up a node that has not started within 30 seconds. Then it is
+        started again.
         """
         for host in sorted(hosts, key=lambda host: host is not self.head):
-            _end(self.begin(host, *options), f"`ray start` on {host.name}")
+            what = f"`ray start` on {host.name}"
+            for _ in range(STARTS_MAX - 1):
+                try:
+                    _end(self.begin(host, *options), what)
+                    break
+                except HostError as error:
+                    if GIVEN_UP not in str(error):
+                        raise
+                    self.stop(host)
+            else:
+                _end(self.begin(host, *options), what)
 
     def begin(self, host: NamespaceHost, *options: str) -> Running:
         """Begin to start Ray on a host."""
@@ -87,7 +104,7 @@ class RayOnHosts:
 def _end(running: Running, what: str) -> None:
     """Wait for the end of a command that must not fail."""
     try:
-        code = running.process.wait(max(START_S, WITHIN_S))
+        code = running.process.wait(START_S)
     except subprocess.TimeoutExpired:
         code = None
     if code != 0:

@@ -5,10 +5,10 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from bench.hosts.host import TMP, NamespaceHost, Running
-from bench.hosts.waiting import HostError
+from bench.hosts.waiting import HostError, patient
 
 PORT = 7077
-WORKER_SILENT_S = 30
+WORKER_SILENT_S = int(patient(30))
 """After so long a worker that its master does not hear is lost, with its tasks."""
 
 SMALL = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1"

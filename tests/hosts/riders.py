@@ -8,6 +8,11 @@ from tests.waiting import until
 
 TOPIC = "orders"
 PARTITIONS = 6
+AWAY_MS = 1_800_000
+"""How long members may be without a coordinator: until all hosts have booted and Ray runs there.
+
+No more is allowed (``group.max.session.timeout.ms``).
+"""
 
 
 class Riders:
@@ -23,6 +28,7 @@ class Riders:
             "python", "-m", "tests.clients.programs.confluent_kafka_riders",
             f"bootstrap={bootstrap}", f"subscribe={topic}", "protocol=classic",
             "member=first,g,static-1", "member=second,g,static-2",
+            f"session.timeout.ms={AWAY_MS}", f"max.poll.interval.ms={AWAY_MS}",
             stdin=subprocess.PIPE,
         )  # fmt: skip
         until(lambda: self.owned() == PARTITIONS, COMMAND_S, "both members have their share")

@@ -16,7 +16,7 @@ import time
 
 PORT = 7000
 SO_RCVBUFFORCE = 33
-SILENCE_S = 30.0
+SILENCE_S = 180.0
 
 
 def say(*words: object) -> None:

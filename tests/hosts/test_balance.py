@@ -9,12 +9,12 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from bench.hosts.clusters import CHANGE_S, HostCluster, hosts_in
+from bench.hosts.clusters import CHANGE_S, COMMAND_S, HostCluster, hosts_in
 from bench.hosts.host import DATA, NamespaceHost, Running
 from bench.hosts.ray_hosts import QUICK_HEALTH_CHECKS, RayOnHosts
 from tests.hosts.conftest import NewHosts
 from tests.hosts.riders import Riders
-from tests.waiting import until
+from tests.waiting import PATIENCE, patient, until
 
 COORDINATORS = 8
 CONSOLE_PORT = 9292
@@ -23,9 +23,9 @@ SETTINGS = (
     f"console.port={CONSOLE_PORT}",
     "group.initial.rebalance.delay.ms=0",
 )
-BALANCE_S = 180.0
+BALANCE_S = patient(180)
 READ = "import urllib.request as u; print(u.urlopen('{}').read().decode())"
-SLOW = "20000"
+SLOW = str(int(20_000 / PATIENCE))
 """Bytes per second: a copy takes longer than this test needs to kill something."""
 
 
@@ -94,7 +94,7 @@ def check_commits(
     """See that no acknowledged commit is lost."""
     listed = client.run(
         "rollcall", "groups", "--bootstrap-server", cluster.bootstrap, "--json",
-        "--describe", "--group", "g", wait_s=60,
+        "--describe", "--group", "g", wait_s=COMMAND_S,
     )  # fmt: skip
     found = {f"{row['topic']}/{row['partition']}": row for row in json.loads(listed.stdout)}
     for partition, offset in acknowledged.items():

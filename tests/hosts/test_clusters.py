@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from bench.hosts.clusters import HostCluster
+from bench.hosts.clusters import COMMAND_S, HostCluster
 from bench.hosts.host import DATA, NamespaceHost
 from bench.hosts.ray_hosts import QUICK_HEALTH_CHECKS, RayOnHosts
 from tests.hosts.conftest import NewHosts
@@ -52,7 +52,7 @@ def test_hosts_vanish_return_and_are_replaced_and_no_member_is_rebalanced(
     refused = cluster.rollcall("replace", "2", "--to", three.ip)
     assert "is on 10.77.0.3 already" in refused.stderr
     ray.start([spare])
-    moved = cluster.rollcall("replace", "2", wait_s=120)
+    moved = cluster.rollcall("replace", "2", wait_s=2 * COMMAND_S)
     assert moved.returncode == 0, moved.stderr
     assert moved.stdout == f"coordinator 2 starts on {spare.ip}\n"
     cluster.wait_on([one, two, spare])
@@ -63,7 +63,12 @@ def test_hosts_vanish_return_and_are_replaced_and_no_member_is_rebalanced(
     riders.wait_for_commits()
     assert cluster.hosts() == [one.ip, two.ip, spare.ip], "the replaced one stays out"
     listed = client.run(
-        "rollcall", "topics", "--bootstrap-server", cluster.bootstrap, "--describe", wait_s=60
+        "rollcall",
+        "topics",
+        "--bootstrap-server",
+        cluster.bootstrap,
+        "--describe",
+        wait_s=COMMAND_S,
     )
     assert TOPIC in listed.stdout, listed.stderr
     assert riders.events("REVOKED", "LOST") == began, "nobody was rebalanced"

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from bench.hosts.host import ROOT
+from tests.waiting import patient
 
 
 @pytest.mark.timeout(300)
@@ -20,7 +21,7 @@ def test_a_drill_on_hosts_ends_with_a_clean_verdict(
             sys.executable, "-m", "rollcall", "drill", "lose-host", "--hosts", "3",
             "--members", "16", "--json", str(file), "--keep", str(kept),
         ],
-        cwd=ROOT, capture_output=True, text=True, timeout=280, check=False,
+        cwd=ROOT, capture_output=True, text=True, timeout=patient(280), check=False,
     )  # fmt: skip
     assert done.returncode == 0, done.stdout + done.stderr
     assert "verdict: clean" in done.stdout

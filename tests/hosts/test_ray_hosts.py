@@ -42,10 +42,10 @@ def test_ray_has_a_node_on_each_host_and_notices_which_have_vanished(new_hosts: 
     ray = RayOnHosts(one, QUICK_HEALTH_CHECKS)
     ray.start([one, two, three])
     wait_for(ray, [one, two, three], seen_by=client)
-    done = two.run("python", "-c", WHERE, ray.address, env=ray.environment, wait_s=60)
+    done = two.run("python", "-c", WHERE, ray.address, env=ray.environment, wait_s=START_S)
     assert done.stdout.splitlines()[-1:] == ["['host1', 'host2', 'host3']"], done.stderr
     stranger = {**ray.environment, "RAY_AUTH_TOKEN_PATH": "/dev/null"}
-    refused = two.run("python", "-c", WHERE, ray.address, env=stranger, wait_s=60)
+    refused = two.run("python", "-c", WHERE, ray.address, env=stranger, wait_s=START_S)
     assert refused.returncode != 0
     hosts.vanish(three)
     wait_for(ray, [one, two])

@@ -13,11 +13,11 @@ from bench.hosts.ray_hosts import RayOnHosts
 from bench.hosts.spark_hosts import SparkOnHosts
 from bench.load import submit
 from tests.hosts.conftest import NewHosts
-from tests.waiting import until
+from tests.waiting import patient, until
 
 pytest.importorskip("pyspark")
 
-LOAD_S = 150.0
+LOAD_S = patient(150)
 VERDICT = TMP / "verdict.json"
 
 
@@ -72,7 +72,7 @@ def test_members_on_spark_hosts_ride_through_the_loss_of_a_host(
             sys.executable, "-m", "rollcall", "drill", "lose-host", "--hosts", "3",
             "--spark-hosts", "2", "--members", "200", "--json", str(file),
         ],
-        cwd=ROOT, capture_output=True, text=True, timeout=280, check=False,
+        cwd=ROOT, capture_output=True, text=True, timeout=patient(280), check=False,
     )  # fmt: skip
     assert done.returncode == 0, done.stdout + done.stderr
     assert "members are on host4, host5" in done.stdout

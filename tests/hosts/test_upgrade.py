@@ -13,6 +13,7 @@ import pytest
 
 from bench.hosts.host import ROOT
 from tests.hosts.last_release import COMMIT, TAG, git, has_release, wheel_of_last_release
+from tests.waiting import patient
 
 
 @pytest.mark.timeout(820)
@@ -23,7 +24,7 @@ def test_hosts_are_upgraded_and_go_back_and_the_level_is_raised_once_all_are_new
     file = tmp_path / "verdict.json"
     done = subprocess.run(
         [sys.executable, "-m", "tests.hosts.short_upgrade", str(file), *wheel],
-        cwd=ROOT, capture_output=True, text=True, timeout=800, check=False,
+        cwd=ROOT, capture_output=True, text=True, timeout=patient(800), check=False,
     )  # fmt: skip
     assert done.returncode == 0, done.stdout + done.stderr
     verdict = json.loads(file.read_text())
