@@ -18,7 +18,7 @@ from bench.rehearse import main
 from bench.scenarios import simulated
 from bench.scenarios.faults import Fault
 from bench.scenarios.plan import MemberAction
-from tests.waiting import WITHIN_S, until
+from tests.waiting import PATIENCE, WITHIN_S, until
 
 APART = """
 about = "changes far enough apart that each is a rebalance of its own"
@@ -120,13 +120,25 @@ expect = { rebalances_max = 0 }
 """
 
 
+SLOWER = max(1, int(PATIENCE) // 2)
+"""How much more time a machine that has much else to do gets for what happens in a scenario."""
+
+
+def slower(text: str) -> str:
+    """Return a scenario in which everything takes longer, sessions too."""
+    text = re.sub(r'"(\d+)s"', lambda found: f'"{int(found[1]) * SLOWER}s"', text)
+    return re.sub(
+        r"(session_timeout_ms = )(\d+)", lambda found: f"{found[1]}{int(found[2]) * SLOWER}", text
+    )
+
+
 @pytest.fixture
 def rehearsed(node, tmp_path):
     """Run a scenario over sockets and simulated; return exit code and verdict of each."""
 
     def run(text: str) -> list[tuple[int, dict]]:
         path, out = tmp_path / "scenario.toml", tmp_path / "verdict.json"
-        path.write_text(text)
+        path.write_text(slower(text))
         found = []
         for where in (("--bootstrap", shown(node.address)), ("--simulate",)):
             code = main([str(path), *where, "--json", str(out)])
