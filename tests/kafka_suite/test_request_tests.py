@@ -11,6 +11,7 @@ import pytest
 from tests.clients import servers, wire
 from tests.kafka_suite import suite
 from tests.kafka_suite.suite import Outcome
+from tests.kafka_suite.warm_up import members_for, warm_up
 
 HEARTBEATS = "ConsumerGroupHeartbeatRequestTest"
 AT_ONCE = f"{HEARTBEATS}$WithAssignmentBatchingDisabledTest"
@@ -296,13 +297,18 @@ def kafkas_tests() -> Path:
 
 @contextmanager
 def running(
-    directory: Path, coordinators: int, more: Mapping[str, str] = MappingProxyType({})
+    directory: Path,
+    coordinators: int,
+    tests: Sequence[str],
+    more: Mapping[str, str] = MappingProxyType({}),
 ) -> Iterator[str]:
-    """Start a server with the settings that Kafka's tests ask for."""
+    """Start a server with the settings that Kafka's tests ask for, and let it load all it needs."""
     settings = {**SETTINGS, **more, "offsets.topic.num.partitions": str(coordinators)}
     server = servers.server(directory, settings, coordinators)
     try:
         server.start()
+        if not servers.is_kafka():
+            warm_up(server.bootstrap, members_for(tests, more))
         yield server.bootstrap
     finally:
         server.close()
@@ -311,7 +317,7 @@ def running(
 @pytest.fixture(scope="module")
 def outcomes(kafkas_tests: Path, tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, Outcome]:
     """What became of every test that has to pass, run in one go against one server."""
-    with running(tmp_path_factory.mktemp("suite-server"), coordinators=1) as bootstrap:
+    with running(tmp_path_factory.mktemp("suite-server"), 1, REQUIRED) as bootstrap:
         out = tmp_path_factory.mktemp("suite-out")
         return suite.run(kafkas_tests, bootstrap, REQUIRED, SETTINGS, out)
 
@@ -328,7 +334,7 @@ def test_kafkas_own_tests_pass_against_a_server_that_is_set_up_for_them(
     kafkas_tests: Path, tmp_path_factory: pytest.TempPathFactory, name: str
 ) -> None:
     more, tests = OTHER_SERVERS[name]
-    with running(tmp_path_factory.mktemp("set-up-server"), 1, more) as bootstrap:
+    with running(tmp_path_factory.mktemp("set-up-server"), 1, tests, more) as bootstrap:
         out = tmp_path_factory.mktemp("suite-out")
         outcomes = suite.run(kafkas_tests, bootstrap, tests, {**SETTINGS, **more}, out)
     failed = {test: outcomes.get(test) for test in tests if outcomes.get(test) != PASSED}
@@ -339,7 +345,7 @@ def test_a_server_that_does_not_coordinate_a_group_says_so_as_kafkas_tests_expec
     kafkas_tests: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     failed = {}
-    with running(tmp_path_factory.mktemp("other-server"), coordinators=2) as bootstrap:
+    with running(tmp_path_factory.mktemp("other-server"), 2, ()) as bootstrap:
         for test, group_id in NOT_COORDINATOR.items():
             found = None if servers.is_kafka() else wire.coordinator_of(bootstrap, group_id)
             asked = next(one for one in bootstrap.split(",") if found is None or one != found[1])
