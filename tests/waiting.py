@@ -20,7 +20,7 @@ WITHIN_S = 30.0 * PATIENCE
 It is waited for only by a test that fails. A house rule refuses shorter ones.
 """
 
-SESSION_MS = int(patient(10) * 1000)
+SESSION_MS = int(10_000 * min(PATIENCE, 3))
 """The session of a member whose end may have to be waited for, because it may not say goodbye.
 
 It outlasts a machine that stands still, and ends well within WITHIN_S.

@@ -22,7 +22,7 @@ GIVEN_UP = "timed out during startup"
 QUICK_HEALTH_CHECKS = {
     "RAY_health_check_initial_delay_ms": "1000",
     "RAY_health_check_period_ms": "1000",
-    "RAY_health_check_timeout_ms": str(int(2000 * PATIENCE)),
+    "RAY_health_check_timeout_ms": str(int(2000 * min(PATIENCE, 2.5))),
     "RAY_health_check_failure_threshold": "3",
 }
 """Let Ray notice in seconds that a host has vanished; by default that takes up to a minute.
