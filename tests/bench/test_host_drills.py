@@ -22,7 +22,7 @@ from bench.host_drills.programs import (
     unpacked,
 )
 from bench.host_drills.spark_rehearsal import over_spark
-from bench.host_drills.stage import HostStage
+from bench.host_drills.stage import WELL_MS_MAX, HostStage
 from bench.host_drills.table import HOST_COUNTS, HOST_DRILLS, HostDrill
 from bench.hosts.host import DATA
 from bench.load.rehearsal import Rehearsal
@@ -32,6 +32,7 @@ from failover.drills.drill import names
 from failover.drills.verdict import DrillRecord, MemberTimeline, judge
 from protocol.config import Configs
 from protocol.members.history import MemberHistoryEvent, MemberHistoryKind
+from tests.waiting import patient
 
 NOTHING = Program(Path("none"), "unknown", 0)
 VERSIONS = Program(Path("older"), "1", 5), Program(Path("newer"), "2", 6)
@@ -320,8 +321,9 @@ def test_a_drill_whose_cluster_stays_unwell_says_what_is_wrong(tmp_path):
     with pytest.raises(DrillError) as refused:
         stage.wait_until_well()
     assert str(refused.value) == (
-        "It was not well again within 150 s. Coordinators: 0 Running on 10.77.0.1, 1 Running on"
-        " 10.77.0.2, 2 Running on 10.77.0.3. Without a leader: [1]. Not in sync: []."
+        f"It was not well again within {WELL_MS_MAX // 1000} s. Coordinators: 0 Running on"
+        " 10.77.0.1, 1 Running on 10.77.0.2, 2 Running on 10.77.0.3."
+        " Without a leader: [1]. Not in sync: []."
     )
 
 
@@ -375,6 +377,7 @@ def committed(offset):
 
 
 HEARD = heartbeats(900, 1_500)
+LATE_MS = int(patient(60) * 1000)
 
 
 @pytest.mark.parametrize(
@@ -384,7 +387,7 @@ HEARD = heartbeats(900, 1_500)
         ([[assigned(1), committed(5), *HEARD]], 4, {"lost writes"}),
         ([[assigned(1), *HEARD], [assigned(1)]], 0, {"partitions with two owners"}),
         ([[assigned(1), *HEARD, assigned(2, at=2_000)]], 0, {"rebalances of one group"}),
-        ([[assigned(1), *HEARD, *heartbeats(60_000)]], 0, {"without a heartbeat, p99 ms"}),
+        ([[assigned(1), *HEARD, *heartbeats(LATE_MS)]], 0, {"without a heartbeat, p99 ms"}),
     ],
 )
 def test_a_drill_on_hosts_is_judged_as_any_drill(lives, offset, unclean):

@@ -28,6 +28,9 @@ READ = "import urllib.request as u; print(u.urlopen('{}').read().decode())"
 SLOW = str(int(20_000 / PATIENCE))
 """Bytes per second: a copy takes longer than this test needs to kill something."""
 
+STEADY = str(int(200_000 / PATIENCE))
+"""Bytes per second: a copy takes longer than this test needs to interrupt a command."""
+
 
 def directories(host: NamespaceHost, pattern: str) -> list[str]:
     """Return the names of the directories of coordinators on a host."""
@@ -38,6 +41,23 @@ def begin_balance(cluster: HostCluster, *options: str) -> Running:
     """Begin to balance the cluster."""
     words = ("rollcall", "balance", "--address", cluster.ray.address, *options)
     return cluster.ray.head.popen(*words, env=cluster.ray.environment)
+
+
+def moves_begun(hosts: Sequence[NamespaceHost], node_id: int) -> int:
+    """Count how often a controller has begun to move a coordinator: a command says so before."""
+    logs = [host.disk / DATA.name / "logs" / "controller.log" for host in hosts]
+    said = [log.read_text() for log in logs if log.exists()]
+    return sum(text.count(f"coordinator {node_id} moves to ") for text in said)
+
+
+def interrupt_a_move(cluster: HostCluster, hosts: Sequence[NamespaceHost], node_id: int) -> None:
+    """Interrupt the command while a coordinator moves."""
+    begun = moves_begun(hosts, node_id)
+    interrupted = begin_balance(cluster, "--throttle", STEADY)
+    interrupted.says(f"coordinator {node_id} moves", BALANCE_S)
+    until(lambda: moves_begun(hosts, node_id) > begun, BALANCE_S, "the move is under way")
+    interrupted.process.send_signal(signal.SIGINT)
+    assert interrupted.process.wait(CHANGE_S) == 130, interrupted.stderr.read_text()
 
 
 def wait_until_calm(cluster: HostCluster) -> list[str]:
@@ -134,10 +154,7 @@ def test_a_host_that_joins_gets_coordinators_and_no_member_is_rebalanced(
     check_console(cluster, client)
     riders.wait_for_commits()
 
-    interrupted = begin_balance(cluster)
-    interrupted.says(f"coordinator {node_id} moves", BALANCE_S)
-    interrupted.process.send_signal(signal.SIGINT)
-    assert interrupted.process.wait(CHANGE_S) == 130, interrupted.stderr.read_text()
+    interrupt_a_move(cluster, hosts, node_id)
     until(lambda: directories(joined, f"node-{node_id}"), BALANCE_S, "the move is completed")
     assert wait_until_calm(cluster).count(joined.ip) == 1
 
