@@ -36,26 +36,18 @@ class Transfer:
 
 @dataclass(frozen=True, slots=True)
 class Movement:
-    """``transfers`` are ordered by unit; ``held`` is what each member had before."""
+    """``transfers`` are ordered by unit; ``held`` is what each member had before.
+
+    Of the units, ``moved`` have an owner that they did not have, ``added`` had none before, and
+    ``dropped`` have none now. In a share group a unit may have several owners.
+    """
 
     transfers: tuple[Transfer, ...]
     total: int
     held: Mapping[str, tuple[Unit, ...]] = field(default_factory=dict)
-
-    @property
-    def moved(self) -> int:
-        """How many went from one owner to another."""
-        return sum(1 for each in self.transfers if each.before and each.after)
-
-    @property
-    def added(self) -> int:
-        """How many had no owner before."""
-        return sum(1 for each in self.transfers if not each.before)
-
-    @property
-    def dropped(self) -> int:
-        """How many have no owner now."""
-        return sum(1 for each in self.transfers if not each.after)
+    moved: int = 0
+    added: int = 0
+    dropped: int = 0
 
 
 def of_classic(before: Mapping[str, bytes], after: Mapping[str, bytes]) -> Movement | None:
@@ -69,13 +61,13 @@ def of_classic(before: Mapping[str, bytes], after: Mapping[str, bytes]) -> Movem
     return None if held is None or got is None else _compare(held, got)
 
 
-def of_target(group_type: str, change: TargetChange) -> Movement | None:
+def of_target(group_type: str, change: TargetChange, bytes_max: int = BYTES_MAX) -> Movement | None:
     """Compare the targets of the members that got another one; None if they are too large."""
     size = 0
     for values in (change.before.values(), (value for _, value in change.after)):
         for value in values:
             size += len(value)
-            if size > BYTES_MAX:
+            if size > bytes_max:
                 return None
     read = _task_reader() if group_type == "streams" else _partition_reader(change)
     held = {member: read(bytes(value)) for member, value in change.before.items()}
@@ -87,15 +79,19 @@ def _compare(held: Mapping[str, tuple[Unit, ...]], got: Mapping[str, tuple[Unit,
     """Pair, for each unit, the members that lost it with those that got it."""
     before, after = _owners(held), _owners(got)
     transfers: list[Transfer] = []
+    moved = added = dropped = 0
     for unit in sorted(before.keys() | after.keys()):
         had, has = before.get(unit, set()), after.get(unit, set())
+        moved += bool(had and has - had)
+        added += not had
+        dropped += not has
         lost: list[str | None] = [*sorted(had - has)]
         gained: list[str | None] = [*sorted(has - had)]
         count = max(len(lost), len(gained))
         lost += [None] * (count - len(lost))
         gained += [None] * (count - len(gained))
         transfers += map(Transfer, [unit] * count, lost, gained)
-    return Movement(tuple(transfers), len(after), held)
+    return Movement(tuple(transfers), len(after), held, moved, added, dropped)
 
 
 def _owners(units: Mapping[str, tuple[Unit, ...]]) -> dict[Unit, set[str]]:

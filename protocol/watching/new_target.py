@@ -16,11 +16,15 @@ from protocol.stories import movement
 from protocol.watching.memory import EpochChange
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from protocol.groups.modern.hard_state import ModernGroup
     from protocol.watching.memory import ModernMemory
     from protocol.watching.outlook import Outlook
 
 AWAITED_MAX: Final = 10
+COUNTED_MAX: Final = 64 << 20
+"""Bytes of targets of which it is counted what moved; no coordinator has counted it."""
 
 
 def assigned(
@@ -32,7 +36,8 @@ def assigned(
         time_ms, TopicsCause.NOT_RECORDED, "there is no record of a new group epoch"
     )
     awaited, awaited_count = ((), 0) if outlook.is_silent else _awaited(group, memory)
-    names = dict.fromkeys((*memory.before, *memory.after))
+    kept = _kept(group, memory)
+    names = dict.fromkeys((*memory.before, *memory.after, *kept))
     members = {
         each: group.members[each].metadata if each in group.members else memory.members[each]
         for each in names
@@ -44,8 +49,8 @@ def assigned(
         if all(each is not None for each in known):
             total = sum(each.partitions for each in known if each is not None) or None
     target = TargetChange(
-        before={each: data for each, data in memory.before.items() if each in members},
-        after=[(each, data) for each, data in memory.after.items() if each in members],
+        before={**_of(memory.before, members), **kept},
+        after=[*_of(memory.after, members).items(), *kept.items()],
         members=members,
         topics=outlook.topics,
         total=total,
@@ -53,7 +58,7 @@ def assigned(
     )
     moved = None
     if not outlook.is_silent:
-        moved = movement.of_target(group.type_name, target)
+        moved = movement.of_target(group.type_name, target, COUNTED_MAX)
     assignors = group.assignors.most_common(1)
     return TargetAssigned(
         group_id=group.group_id,
@@ -78,6 +83,23 @@ def assigned(
         awaited_count=awaited_count,
         inferred=change.inferred,
     )
+
+
+def _of(targets: Mapping[str, bytes], members: Mapping[str, Any]) -> dict[str, bytes]:
+    return {each: data for each, data in targets.items() if each in members}
+
+
+def _kept(group: ModernGroup[Any], memory: ModernMemory) -> dict[str, bytes]:
+    """Return the targets that stay as they are, where others may have the same partitions."""
+    form = group.kind.form
+    if not form.is_shared or not form.units_are_topics:
+        return {}
+    changed = memory.before.keys() | memory.after.keys()
+    return {
+        each: data
+        for each, data in group.targets.items()
+        if each not in changed and each in group.members
+    }
 
 
 def _awaited(group: ModernGroup[Any], memory: ModernMemory) -> tuple[tuple[NamedMember, ...], int]:
