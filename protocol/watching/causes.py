@@ -11,14 +11,20 @@ from typing import TYPE_CHECKING, Any, Final
 
 from protocol.groups.facts import MemberEventKind, TopicsCause
 from protocol.groups.streams.group import StreamsGroup
+from protocol.groups.topic_numbers import INDEX_MASK, TOPIC_SHIFT
 from protocol.watching.memory import Waiting
 
 if TYPE_CHECKING:
+    from uuid import UUID
+
     from protocol.groups.facts import MemberEvent
     from protocol.groups.modern.hard_state import ModernGroup
+    from protocol.groups.share.group import ShareGroup
     from protocol.watching.memory import ModernMemory
+    from protocol.watching.outlook import Outlook
 
 NOTHING_CHANGED: Final = "neither a member nor the hash of the topics changed"
+RECORDS_GONE: Final = "older records of a member are gone"
 OTHER_HASH: Final = "their hash is another one, and no member changed"
 
 
@@ -59,20 +65,43 @@ def note_share_state(group: Any, memory: ModernMemory, value: Any) -> None:
             memory.hints[TopicsCause.SHARE_STATE_INITIALIZED] = None
 
 
-def cause_of(group: Any, memory: ModernMemory, value: Any) -> tuple[MemberEvent | TopicsCause, str]:
+def cause_of(
+    outlook: Outlook, group: Any, memory: ModernMemory, value: Any
+) -> tuple[MemberEvent | TopicsCause, str]:
     """Return why a group has a new epoch, by what came before its record; and how that is known."""
     if memory.candidates:
         event = memory.candidates[0]
         return event, event.inferred
     for hint in memory.hints:
-        return hint, ""
-    if isinstance(group, StreamsGroup) and (own := _of_streams(group, value)) is not None:
-        return own, ""
+        if hint is not TopicsCause.SHARE_STATE_INITIALIZED or _awaits_state(outlook, group):
+            return hint, ""
+    if isinstance(group, StreamsGroup) and not memory.is_unclear:
+        own = _of_streams(group, value)
+        if own is not None:
+            return own, ""
     if group is not None and value.metadata_hash != group.metadata_hash:
         return TopicsCause.TOPICS_CHANGED, OTHER_HASH
-    if memory.minor:
-        return memory.minor[0], ""
-    return TopicsCause.NOT_RECORDED, NOTHING_CHANGED
+    return TopicsCause.NOT_RECORDED, RECORDS_GONE if memory.is_unclear else NOTHING_CHANGED
+
+
+def _awaits_state(outlook: Outlook, group: ShareGroup | None) -> bool:
+    """Whether partitions that members subscribe to have share state, and are not in the target.
+
+    Their coordinator begins an epoch for these alone: a topic that nobody wants any more may have
+    got its share state, too.
+    """
+    if group is None:
+        return False
+    codec, numbers = group.kind.codec, outlook.ctx.numbers
+    assigned: dict[UUID, set[int]] = {}
+    for target in group.targets.values():
+        for place in codec.read_target(target, numbers):
+            topic_id = numbers.uuids[place >> TOPIC_SHIFT]
+            assigned.setdefault(topic_id, set()).add(place & INDEX_MASK)
+    return any(
+        state.name in group.topics and set(state.partitions) != assigned.get(topic_id, set())
+        for topic_id, state in group.state_topics.initialized.items()
+    )
 
 
 def _of_streams(group: StreamsGroup, value: Any) -> TopicsCause | None:

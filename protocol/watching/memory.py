@@ -15,6 +15,10 @@ FIRST_EPOCHS: Final = (1, 2)
 """That of a new group: groups begin in epoch 1 since Kafka 4.3, in 0 before."""
 
 
+LOST_EPOCH: Final = -1
+"""One that compaction has removed: no epoch follows it."""
+
+
 class EpochChange(NamedTuple):
     """When a group first changed since its last target (Unix ms), why, and how that is known."""
 
@@ -52,7 +56,8 @@ class ModernMemory:
 
     Of the records that were written at once, at ``write_ms``: ``candidates`` to be the cause of an
     epoch, ``minor`` ones that make no epoch by themselves, ``gone`` members, ``replaced`` ones.
-    ``is_lost``: others are gone of which compaction has left only that.
+    ``is_lost``: others are gone of which compaction has left only that. ``is_unclear``: one was
+    written of which it has removed what was written before.
 
     Since the last epoch: ``hints``, changes of the group itself; ``waiting`` members.
 
@@ -69,6 +74,7 @@ class ModernMemory:
     waiting: dict[str, Waiting] = field(default_factory=dict)
     epoch: int = 0
     is_lost: bool = False
+    is_unclear: bool = False
     is_cut: bool = False
     is_based: bool = False
     changes: dict[int, EpochChange] = field(default_factory=dict)
@@ -94,19 +100,31 @@ class ModernMemory:
         self.start_over(None)
         self.told_epoch = max(epoch, self.told_epoch)
 
-    def end_write(self) -> None:
-        """Forget what can only be the cause of an epoch that was written at once with it."""
-        for event in self.candidates:
-            if event.kind is MemberEventKind.JOINED:  # no epoch came with it
-                self.find_cut(event.member_id)
+    def miss(self, epoch: int) -> None:
+        """Note that the target of this epoch is not in the log, though members have it."""
+        self.take_changes(epoch)
+        self.is_based = False
+        self.told_epoch = max(epoch, self.told_epoch)
+
+    def end_write(self, *, has_gone: bool) -> None:
+        """Forget what can only be the cause of an epoch that was written at once with it.
+
+        ``has_gone``: members went. An epoch comes with that, and with a member that joins: if none
+        did, compaction has removed it.
+        """
+        joined = [each for each in self.candidates if each.kind is MemberEventKind.JOINED]
+        for event in joined:
+            self.find_cut(event.member_id)
+        if joined or has_gone or self.is_lost:
+            self.is_cut, self.is_based, self.epoch = True, False, LOST_EPOCH
         self.candidates.clear()
         self.minor.clear()
-        self.is_lost = False
+        self.is_lost = self.is_unclear = False
         self.hints.pop(TopicsCause.REGEX_RESOLVED, None)
 
     def find_cut(self, member_id: str, *, has_target: bool = False) -> None:
         """Note that compaction has removed older records of a member, maybe of its target, too."""
-        self.is_cut = True
+        self.is_cut = self.is_unclear = True
         if member_id in self.after:
             self.before.setdefault(member_id, self.after[member_id])
         elif not has_target:
@@ -116,19 +134,22 @@ class ModernMemory:
         """Forget what an epoch has answered."""
         self.candidates.clear()
         self.minor.clear()
-        self.is_lost = False
+        self.is_lost = self.is_unclear = False
         self.hints.clear()
 
     def follows(self, epoch: int) -> bool:
         """Whether no epoch before this one is missing in the log."""
         if self.epoch:
             return epoch == self.epoch + 1
-        is_cut = self.is_cut or self.told_epoch or not (self.candidates or self.hints)
+        is_cut = self.is_cut or self.told_epoch or not self.candidates  # somebody makes a group
         return epoch in FIRST_EPOCHS and not is_cut
 
     def answers(self, epoch: int) -> bool:
-        """Whether it is known of what a target of this epoch is the answer."""
-        return any(each <= epoch for each in self.changes)
+        """Whether it is known of what a target of this epoch is the answer.
+
+        A target whose epoch has no record comes after others that compaction has removed.
+        """
+        return epoch <= self.epoch and any(each <= epoch for each in self.changes)
 
     def take_changes(self, epoch: int) -> EpochChange | None:
         """Take out the changes that a target of this epoch answers; return the first."""

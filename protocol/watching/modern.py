@@ -22,7 +22,7 @@ from protocol.groups.facts import (
     TopicsCause,
     TopicsChanged,
 )
-from protocol.groups.modern.hard_state import STATIC_LEAVE_EPOCH, ModernGroupState
+from protocol.groups.modern.hard_state import STATIC_LEAVE_EPOCH
 from protocol.groups.modern.reconcile import MemberState
 from protocol.groups.share.group import ShareGroup
 from protocol.groups.streams.group import StreamsGroup
@@ -42,7 +42,6 @@ if TYPE_CHECKING:
     from protocol.watching.outlook import Outlook
 
 CLASSES: Final[tuple[type[ModernGroup[Any]], ...]] = (ConsumerGroup, ShareGroup, StreamsGroup)
-SETTLED: Final = (ModernGroupState.STABLE, ModernGroupState.EMPTY)
 CHANGES_MAX: Final = 100
 """Epochs of a group that wait for their target."""
 
@@ -100,8 +99,9 @@ class ModernWatch:
         """Tell what no record of the write has told: static members that came back, or went."""
         replaced, memory.replaced = memory.replaced, {}
         yield from replaced.values()
-        yield from self._gone_events(group_id, memory)
-        memory.end_write()
+        gone = list(self._gone_events(group_id, memory))
+        yield from gone
+        memory.end_write(has_gone=bool(gone))
 
     # --- members
 
@@ -168,8 +168,13 @@ class ModernWatch:
         is_same = _same_topics(group, before, value)
         kind = MemberEventKind.UPDATED if is_same else MemberEventKind.SUBSCRIBED
         event = self._event(key.group_id, key.member_id, value, kind, time_ms)
-        if not is_same and (replaced := memory.replaced.pop(key.member_id, None)) is not None:
-            event = replace(replaced, changes_nothing=False)
+        makes_epoch = not is_same or group.kind.every_change_bumps
+        if makes_epoch and (replaced := memory.replaced.pop(key.member_id, None)) is not None:
+            replaced = replace(replaced, changes_nothing=False)
+            if is_same:
+                yield replaced  # what it says of itself is the cause
+            else:
+                event = replaced
         causes.note_member(group, memory, event, before, value)
         yield event
 
@@ -209,7 +214,7 @@ class ModernWatch:
         gone = list(self._gone_events(group_id, memory))
         yield from gone
         memory.candidates += gone
-        cause, inferred = causes.cause_of(group, memory, value)
+        cause, inferred = causes.cause_of(self._outlook, group, memory, value)
         if isinstance(cause, TopicsCause):
             yield TopicsChanged(group_id=group_id, time_ms=time_ms, cause=cause, epoch=value.epoch)
         if not memory.follows(value.epoch):
@@ -311,6 +316,8 @@ class ModernWatch:
             return
         memory = self._memory(key.group_id, time_ms)
         assignment, member_id = member.assignment, key.member_id
+        if assignment.epoch > max(group.assignment_epoch, memory.told_epoch):
+            memory.miss(assignment.epoch)
         held = memory.held.pop(member_id, None)
         had = held.assigned.keys() if held is not None else frozenset()
         has_more = not assignment.assigned.keys() <= had
@@ -324,7 +331,7 @@ class ModernWatch:
         else:
             memory.went.pop(member_id, None)
         if assignment.state is MemberState.UNREVOKED_PARTITIONS:
-            memory.revoking.setdefault(member_id, time_ms)
+            memory.revoking[member_id] = time_ms  # each such record restarts its timer
         else:
             memory.revoking.pop(member_id, None)
         yield from self._settled(group, memory, NamedMember(member_id, member.metadata), time_ms)
@@ -339,15 +346,17 @@ class ModernWatch:
         group: ModernGroup[Any], memory: ModernMemory, last: NamedMember | None, time_ms: int
     ) -> Iterator[Fact]:
         """Report once that every member has its target, or that no member is left."""
-        if memory.assigned_ms is None or group.state not in SETTLED:
+        epoch, count = group.assignment_epoch, len(group.members)
+        is_settled = group.epoch <= epoch and group.settled[epoch] >= count
+        if memory.assigned_ms is None or (count and not is_settled):
             return
         assigned_ms, memory.assigned_ms = memory.assigned_ms, None
         yield GroupReconciled(
             group_id=group.group_id,
             time_ms=time_ms,
-            epoch=group.assignment_epoch,
+            epoch=epoch,
             assigned_ms=assigned_ms,
-            members=len(group.members),
+            members=count,
             last=last,
         )
 

@@ -89,8 +89,8 @@ def test_what_is_told_is_true(seed: int, read: float, looked_at: float, tombston
     whole = told(group.log)
     check(group, whole, is_whole=True)
     epochs = {each.started_ms for each in whole if each.outcome is not StoryOutcome.UNCHANGED}
-    end = _write_ends(group.log, looked_at)
-    start = _write_ends(group.log[:end], read)
+    end = write_ends(group.log, looked_at)
+    start = write_ends(group.log[:end], read)
     # A tombstone stays for delete.retention.ms (a day), so no reader misses one while it reads.
     left = told(cleaned(group.log, start, end, tombstones=tombstones or start > 0))
     # One of a target's records may go while the others are read: then what moved is not known.
@@ -101,7 +101,7 @@ def test_what_is_told_is_true(seed: int, read: float, looked_at: float, tombston
     assert len(late - {each.started_ms for each in left}) <= 1 + len(group.deaths)
 
 
-def _write_ends(log: list[Written], part: float) -> int:
+def write_ends(log: list[Written], part: float) -> int:
     """Return where a write ends: about as much of the log is before it."""
     at = int(part * len(log))
     while 0 < at < len(log) and log[at].time_ms == log[at - 1].time_ms:

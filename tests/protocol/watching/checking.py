@@ -1,0 +1,96 @@
+"""Compares what is told of a share or streams group's log with what its model knows."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from protocol.stories.causes import CAUSES
+from protocol.stories.sentence import sentence
+from protocol.stories.story import StoryOutcome, Wait
+from tests.protocol.watching.records import Watched
+from tests.protocol.watching.test_compacted import cleaned, write_ends
+
+if TYPE_CHECKING:
+    from protocol.stories.story import RebalanceStory
+    from tests.protocol.watching.kafka_group import Written
+    from tests.protocol.watching.kafka_log import KafkaLog
+
+CLASSIC = "classic"
+
+
+def told(log: list[Written]) -> list[RebalanceStory]:
+    watched = Watched()
+    for each in log:
+        watched.now = each.time_ms
+        watched.take(each.key, each.value)
+    for _ in range(2):
+        watched.tell(watched.watch.flush())
+    assert (watched.watch.unreadable, watched.watch.unknown) == (0, {})
+    return list(watched.stories.values())
+
+
+def check_whole(group: KafkaLog) -> None:
+    """Check what is told of the whole log: all that is true, and nothing else."""
+    stories = told(group.log)
+    check(group, stories, is_whole=True)
+    targets = [each for each in stories if each.after >= 0 and each.group_type != CLASSIC]
+    assert {each.started_ms for each in targets} == group.told.keys()
+    assert len(targets) == len(group.told)
+    unchanged = [each for each in stories if each.outcome is StoryOutcome.UNCHANGED]
+    came = [(each.ended_ms, each.who.name) for each in unchanged if each.who is not None]
+    assert came == group.unchanged
+    for story in targets:
+        true, where = group.told[story.started_ms], (sentence(story), story)
+        if true.done is not None:
+            ended_ms, last = true.done
+            assert story.outcome is StoryOutcome.STABLE, where
+            assert story.ended_ms == ended_ms, where
+            late = [each for each in story.waits if each.what is Wait.RECONCILE]
+            assert [each.who[0].name for each in late if not each.ended] in ([], [last]), where
+            assert all(late) or story.ended_ms == story.started_ms, where
+        else:
+            assert story.outcome is not StoryOutcome.STABLE, where
+        assert story.members == true.members, where
+
+
+def check_cleaned(
+    group: KafkaLog, read: float, looked_at: float, *, tombstones: bool
+) -> list[RebalanceStory]:
+    """Check what is told of a log that the cleaner has been at."""
+    end = write_ends(group.log, looked_at)
+    start = write_ends(group.log[:end], read)
+    left = told(cleaned(group.log, start, end, tombstones=tombstones or start > 0))
+    check(group, left, is_whole=False, is_read_whole=start == 0)
+    since = group.log[end].time_ms if end < len(group.log) else 1 << 62
+    late = {each for each in group.told if each >= since}
+    known = {each.started_ms for each in left}
+    lives = 1 + sum(1 for each in group.deaths if each >= since)
+    assert len(late - known) <= lives, (sorted(late - known), group.deaths)
+    return left
+
+
+def check(
+    group: KafkaLog, stories: list[RebalanceStory], *, is_whole: bool, is_read_whole: bool = True
+) -> None:
+    """Check that what is told is true: of a part of a log it may be less than all.
+
+    If the cleaner was at work while it was read, a target may be gone of which the next one came.
+    """
+    for story in stories:
+        if story.outcome is StoryOutcome.UNCHANGED:
+            continue
+        where = (sentence(story), story, is_whole)
+        if story.group_type == CLASSIC:
+            assert story.inferred, where
+            assert not is_whole or story.cause in group.causes[story.ended_ms], where
+            continue
+        causes = group.causes[story.started_ms]
+        if is_whole or not story.inferred:
+            assert story.cause in causes, (causes, *where)
+            if CAUSES[story.cause].is_of_member:
+                assert story.who is not None, where
+                assert story.who.name == causes[story.cause], (causes, *where)
+        if is_read_whole:
+            true = group.told[story.started_ms]
+            assert (story.before, story.after) == (true.before, true.after), (true, *where)
+            assert (story.moved, story.added, story.dropped) == true.moves, (true, *where)
