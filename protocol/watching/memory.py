@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from protocol.groups.facts import MemberEventKind, TopicsCause
+from protocol.groups.modern.hard_state import EMPTY_EPOCH
 
 if TYPE_CHECKING:
     from protocol.groups.facts import MemberEvent
@@ -52,7 +53,8 @@ class ModernMemory:
     begin to go. ``assigned_ms``: when the target took effect that members are taking over.
     ``told_epoch`` is the last that was told. ``revoking`` and ``went``: since when members are to
     give up partitions, or are away, ``gained``: when they last got some (Unix ms).
-    ``converted_epoch``: that in which the group got its type.
+    ``converted_epoch``: that in which the group got its type. ``empty_epoch``: that in which it had
+    nothing yet.
 
     Of the records that were written at once, at ``write_ms``: ``candidates`` to be the cause of an
     epoch, ``minor`` ones that make no epoch by themselves, ``gone`` members, ``replaced`` ones.
@@ -62,7 +64,8 @@ class ModernMemory:
     Since the last epoch: ``hints``, changes of the group itself; ``waiting`` members.
 
     ``epoch`` is the last one that the log had, 0 if it had none yet; ``is_cut``: compaction has
-    removed records of the group. ``is_based``: the target before the next one is known.
+    removed records of the group. ``is_based``: the target before the next one is known, if
+    not ``is_maybe_second``: there may have been an epoch before the first one.
     """
 
     write_ms: int = -1
@@ -77,6 +80,7 @@ class ModernMemory:
     is_unclear: bool = False
     is_cut: bool = False
     is_based: bool = False
+    is_maybe_second: bool = False
     changes: dict[int, EpochChange] = field(default_factory=dict)
     before: dict[str, bytes] = field(default_factory=dict)
     after: dict[str, bytes] = field(default_factory=dict)
@@ -87,12 +91,13 @@ class ModernMemory:
     gained: dict[str, int] = field(default_factory=dict)
     assigned_ms: int | None = None
     told_epoch: int = 0
+    empty_epoch: int = EMPTY_EPOCH
     converted_epoch: int = -1
 
     def start_over(self, assigned_ms: int | None) -> None:
         """Begin after a target; members take it over from ``assigned_ms`` on."""
         self.before, self.after, self.members = {}, {}, {}
-        self.assigned_ms, self.is_based = assigned_ms, True
+        self.assigned_ms, self.is_based, self.is_maybe_second = assigned_ms, True, False
 
     def pass_over(self, epoch: int) -> None:
         """Take a target as the one from which on it is told."""
@@ -136,6 +141,24 @@ class ModernMemory:
         self.minor.clear()
         self.is_lost = self.is_unclear = False
         self.hints.clear()
+
+    def targeted(self, assignment_epoch: int) -> int:
+        """Return the epoch of the last target, by that of the group as it was replayed."""
+        if assignment_epoch == EMPTY_EPOCH:  # it is that of a group without a target, too
+            assignment_epoch = self.empty_epoch
+        return max(assignment_epoch, self.told_epoch)
+
+    def begin(self, epoch: int) -> None:
+        """Take this epoch, the first one in the log, as that in which the group was made."""
+        self.is_based, self.empty_epoch = True, min(epoch - 1, self.empty_epoch)
+        self.is_maybe_second = epoch > EMPTY_EPOCH
+
+    def is_known(self, *, is_dated: bool) -> bool:
+        """Whether the target before the next one is known, by whether that has a time.
+
+        Kafka dates targets since groups begin in epoch 1. Before, epoch 2 is the second one.
+        """
+        return self.is_based and (is_dated or not self.is_maybe_second)
 
     def follows(self, epoch: int) -> bool:
         """Whether no epoch before this one is missing in the log."""

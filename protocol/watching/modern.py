@@ -215,15 +215,17 @@ class ModernWatch:
         yield from gone
         memory.candidates += gone
         cause, inferred = causes.cause_of(self._outlook, group, memory, value)
+        follows = memory.follows(value.epoch)
         if isinstance(cause, TopicsCause):
+            cause = cause if follows else TopicsCause.NOT_RECORDED
             yield TopicsChanged(group_id=group_id, time_ms=time_ms, cause=cause, epoch=value.epoch)
-        if not memory.follows(value.epoch):
+        if not follows:
             memory.is_based = False  # compaction has removed what was changed before
             memory.told_epoch = min(memory.told_epoch, value.epoch - 1)
         elif memory.is_lost:
             memory.is_based = False
         elif not memory.epoch:
-            memory.is_based = True
+            memory.begin(value.epoch)
         memory.epoch = value.epoch
         memory.end_epoch()
         memory.changes[value.epoch] = EpochChange(time_ms, cause, inferred)
@@ -277,7 +279,8 @@ class ModernWatch:
         if value.arriving_epoch and epoch <= memory.told_epoch:
             return  # the records of a target follow: one of ours, which may come in parts
         is_told = epoch == memory.converted_epoch or epoch <= memory.told_epoch
-        if is_told or not memory.is_based or not memory.answers(epoch):
+        is_dated = bool(value.assignment_timestamp) or self._class is StreamsGroup
+        if is_told or not memory.is_known(is_dated=is_dated) or not memory.answers(epoch):
             memory.pass_over(epoch)
             return
         yield assigned(self._outlook, group, memory, (epoch, time_ms))

@@ -65,7 +65,7 @@ def assigned(
         group_type=group.type_name,
         units=group.kind.form.noun,
         assignor=assignors[0][0] if assignors else "",
-        epoch_before=min(max(group.assignment_epoch, memory.told_epoch), epoch - 1),
+        epoch_before=min(memory.targeted(group.assignment_epoch), epoch - 1),
         epoch_after=epoch,
         cause=change.cause,
         changed_ms=change.since_ms,

@@ -20,7 +20,6 @@ if TYPE_CHECKING:
 
     Owners = Mapping[Hashable, frozenset[int]]
 
-FIRST_EPOCH = 1
 MEMBERS_MAX = 4
 LEFT = frozenset({Cause.LEFT, Cause.GONE})
 EXPIRED = frozenset({Cause.EXPIRED, Cause.GONE})
@@ -48,7 +47,10 @@ class Told:
 
 @dataclass
 class KafkaLog:
-    """The group's log and what is true of it; ``told`` and ``causes`` by when a story begins."""
+    """The group's log and what is true of it; ``told`` and ``causes`` by when a story begins.
+
+    ``first_epoch`` is that of a group without records: 1, and 0 before Kafka 4.3.
+    """
 
     rng: random.Random
     now: int = NOW
@@ -57,13 +59,17 @@ class KafkaLog:
     told: dict[int, Told] = field(default_factory=dict)
     unchanged: list[tuple[int, str]] = field(default_factory=list)
     deaths: list[int] = field(default_factory=list)
-    epoch: int = FIRST_EPOCH
-    target_epoch: int = FIRST_EPOCH
+    first_epoch: int = 1
+    epoch: int = field(init=False)
+    target_epoch: int = field(init=False)
     last: int = 0
     owners: Owners = field(default_factory=dict)
     since: int | None = None
-    told_epoch: int = FIRST_EPOCH
+    told_epoch: int = field(init=False)
     open: Told | None = None
+
+    def __post_init__(self) -> None:
+        self.epoch = self.target_epoch = self.told_epoch = self.first_epoch
 
     def write(self, *records: list[tuple[Any, Any]]) -> None:
         for those in records:
@@ -104,7 +110,7 @@ class KafkaLog:
     def end(self) -> None:
         """Note that the group was deleted."""
         self.deaths.append(self.now)
-        self.epoch = self.target_epoch = self.told_epoch = FIRST_EPOCH
+        self.epoch = self.target_epoch = self.told_epoch = self.first_epoch
         self.owners, self.since, self.open = {}, None, None
 
     # --- a classic group with the same id, before or after

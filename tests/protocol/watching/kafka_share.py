@@ -41,7 +41,8 @@ class KafkaShareGroup(KafkaLog):
     """The group, its log, and the topics of its cluster.
 
     ``is_due``: topics have changed, and no heartbeat has looked at them yet. ``is_old``: before
-    Kafka 4.3 share state is looked at while an epoch awaits its target, too.
+    Kafka 4.3 share state is looked at while an epoch awaits its target, too, and targets have no
+    times.
     """
 
     members: dict[str, Member] = field(default_factory=dict)
@@ -62,7 +63,7 @@ class KafkaShareGroup(KafkaLog):
             able += [self.create, self.grow, self.delete_topic]
         else:
             able += [self.alter_offsets]
-            if self.epoch > 1:
+            if self.epoch > self.first_epoch:
                 able += [self.delete]
         if self.initializing:
             able += [self.initialize] * 3 + [self.fail]
@@ -208,7 +209,7 @@ class KafkaShareGroup(KafkaLog):
         new = {each: frozenset(those) for each, those in target.items()}
         changed = {each: new[each] for each in names if self.targets.get(each) != new[each]}
         self.targets = new
-        self.write(records.targets(self.epoch, changed))
+        self.write(records.targets(self.epoch, changed, 0 if self.is_old else self.now))
         numbers = {each: member.number for each, member in self.members.items()}
         by_name = {
             name: [(self.initialized[topic_id][0], each) for topic_id, each in those]

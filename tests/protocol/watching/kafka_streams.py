@@ -73,7 +73,7 @@ class KafkaStreamsGroup(KafkaLog):
             able += [self.leave]
         if self._away():
             able += [self.come_back] * 3 + [self.stay_away]
-        if not self.members and self.epoch > 1:
+        if not self.members and self.epoch > self.first_epoch:
             able += [self.delete, self.delete_for_classic]
         self.rng.choice(able)()
 
@@ -84,7 +84,7 @@ class KafkaStreamsGroup(KafkaLog):
         name, is_new = f"m{self.last}", not self.members
         instance = f"i{self.last}" if self.rng.random() < 0.3 else None
         process = f"p{self.rng.randrange(3)}"
-        if self.epoch == 1 and not self.has_topology and self.rng.random() < 0.3:
+        if self.epoch == self.first_epoch and not self.has_topology and self.rng.random() < 0.3:
             self.classic([])
             self.now += 5_000
             self.write(self.no_classic())

@@ -159,7 +159,9 @@ def targets(
         )
         for name, those in parts.items()
     ]
-    done = ConsumerGroupTargetAssignmentMetadataValue(assignment_epoch=number)
+    done = ConsumerGroupTargetAssignmentMetadataValue(
+        assignment_epoch=number, assignment_timestamp=NOW
+    )
     return [*rows, (ConsumerGroupTargetAssignmentMetadataKey("g"), done)]
 
 

@@ -21,6 +21,7 @@ from protocol.records import (
     ShareTopicPartitions,
     TargetTopicPartitions,
 )
+from tests.protocol.watching.records import NOW
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -44,8 +45,10 @@ def epoch(number: int, topics_hash: int = 1) -> list[tuple[Any, Any]]:
     return [(ShareGroupMetadataKey("g"), value)]
 
 
-def targets(number: int, parts: Mapping[str, Partitions]) -> list[tuple[Any, Any]]:
-    """Return the targets of members, and the assignment epoch."""
+def targets(
+    number: int, parts: Mapping[str, Partitions], time_ms: int = NOW
+) -> list[tuple[Any, Any]]:
+    """Return the targets of members, and the assignment epoch; Kafka 4.2 has no times (0)."""
     rows: list[tuple[Any, Any]] = [
         (
             ShareGroupTargetAssignmentMemberKey("g", f"id-of-{name}"),
@@ -53,7 +56,9 @@ def targets(number: int, parts: Mapping[str, Partitions]) -> list[tuple[Any, Any
         )
         for name, those in parts.items()
     ]
-    done = ShareGroupTargetAssignmentMetadataValue(assignment_epoch=number)
+    done = ShareGroupTargetAssignmentMetadataValue(
+        assignment_epoch=number, assignment_timestamp=time_ms
+    )
     return [*rows, (ShareGroupTargetAssignmentMetadataKey("g"), done)]
 
 

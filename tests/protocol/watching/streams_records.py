@@ -26,6 +26,7 @@ from protocol.records import (
     StreamsTopicInfo,
     TargetTaskIds,
 )
+from tests.protocol.watching.records import NOW
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -109,7 +110,9 @@ def targets(number: int, parts: Mapping[str, Iterable[Task]]) -> list[tuple[Any,
         }
         key = StreamsGroupTargetAssignmentMemberKey("g", f"id-of-{name}")
         rows.append((key, StreamsGroupTargetAssignmentMemberValue(**fields)))
-    done = StreamsGroupTargetAssignmentMetadataValue(assignment_epoch=number)
+    done = StreamsGroupTargetAssignmentMetadataValue(
+        assignment_epoch=number, assignment_timestamp=NOW
+    )
     return [*rows, (StreamsGroupTargetAssignmentMetadataKey("g"), done)]
 
 

@@ -26,6 +26,7 @@ from protocol.records import (
     StreamsGroupTopologyKey,
 )
 from tests.protocol.watching.records import (
+    NOW,
     TOPIC,
     Watched,
     current,
@@ -163,7 +164,9 @@ def test_share_state_is_the_cause_only_once_it_is_initialized() -> None:
             ),
             (
                 ShareGroupTargetAssignmentMetadataKey("g"),
-                ShareGroupTargetAssignmentMetadataValue(assignment_epoch=number),
+                ShareGroupTargetAssignmentMetadataValue(
+                    assignment_epoch=number, assignment_timestamp=NOW
+                ),
             ),
         ]
 

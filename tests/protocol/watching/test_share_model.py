@@ -15,7 +15,8 @@ STEPS = 40
 
 
 def lived(seed: int) -> KafkaShareGroup:
-    group = KafkaShareGroup(random.Random(seed), is_old=bool(seed % 2))
+    is_old = bool(seed % 2)
+    group = KafkaShareGroup(random.Random(seed), first_epoch=1 - is_old, is_old=is_old)
     for _ in range(STEPS):
         group.step()
     return group

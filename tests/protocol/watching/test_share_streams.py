@@ -7,6 +7,8 @@ from uuid import UUID
 
 import pytest
 
+from protocol.groups.facts import TopicsCause, TopicsChanged
+from protocol.records import Record, encode
 from protocol.stories import movement
 from tests.protocol.watching import share_records as share
 from tests.protocol.watching import streams_records as streams
@@ -205,6 +207,38 @@ def test_members_that_come_or_go_without_an_epoch_had_one(*, is_gone: bool) -> N
     watched.now += 60_000
     watched.write(epoch(4, 2), *targets(4, {"a": (0, 1)}))
     assert [each for each in watched.news() if "→" in each] == []
+
+
+def test_epoch_2_is_the_second_one_of_a_group_of_kafka_4_2() -> None:
+    """Groups begin in epoch 1 since targets have times; of this one epoch 1 is gone."""
+    watched = Watched()
+    write(watched, share.state({}, {TOPIC: ("t", {0, 1})}))
+    watched.now += 1_000
+    write(watched, share.joined("b"), share.epoch(2), share.targets(2, {"b": BOTH}, time_ms=0))
+    write(watched, share.current("b", 2, BOTH))
+    assert watched.news() == []
+    watched.now += 1_000
+    write(watched, share.gone("b"), share.epoch(3), share.targets(3, {}, time_ms=0))
+    assert watched.news()[-1].startswith("epoch 2 → 3: member b (10.0.0.4) is gone")
+
+
+def test_a_group_of_kafka_4_2_has_epoch_0_before_its_first_target() -> None:
+    watched = Watched()
+    write(watched, share.joined("a"), share.epoch(1))
+    watched.now += 1_000
+    write(watched, share.joined("b"), share.epoch(2), share.targets(2, {"a": [], "b": []}))
+    assert watched.news()[-1].startswith("epoch 0 → 2: member a (10.0.0.4) joined")
+
+
+def test_of_the_first_epoch_that_is_left_no_cause_is_known() -> None:
+    watched = Watched()
+    facts = []
+    for record in (*streams.topology(), *streams.epoch(57), *streams.epoch(58)):
+        facts += watched.watch.take(*encode(Record(*record)), watched.now)
+    assert [each.cause for each in facts if isinstance(each, TopicsChanged)] == [
+        TopicsCause.NOT_RECORDED,
+        TopicsCause.NOT_RECORDED,
+    ]
 
 
 def test_what_moved_is_counted_of_targets_that_are_too_large_for_a_story(
