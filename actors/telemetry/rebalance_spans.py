@@ -221,7 +221,7 @@ def modern_attributes(fact: TargetAssigned, cause: causes.Cause) -> Attributes:
         "rollcall.assignor.name": fact.assignor,
         "rollcall.members": fact.members,
         "rollcall.members.changed": fact.members_changed,
-        "rollcall.partitions.moved": fact.partitions_moved,
+        "rollcall.partitions.moved": max(fact.partitions_moved, 0),
     }
 
 

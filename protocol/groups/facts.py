@@ -239,6 +239,7 @@ class TargetAssigned:
     number of all; ``taken_over`` has the last ones that had. ``elected_ms``: since when this
     coordinator leads the group. ``run``: the number of the run. ``expected``: for whom the first
     target waited. ``inferred``: from what the cause was concluded; "" where it was seen.
+    ``partitions_moved`` is -1 where nobody has counted it.
     """
 
     group_id: str

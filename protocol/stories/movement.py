@@ -24,6 +24,12 @@ if TYPE_CHECKING:
 BYTES_MAX: Final = 1 << 20
 """Bytes of assignments that are compared; of larger ones only the coordinator's count is known."""
 
+NOT_COUNTED: Final = -1
+"""How many units have moved, if nobody knows."""
+
+UNITS_MAX: Final = 1_000_000
+"""Units of assignments that are compared: more take gigabytes of memory."""
+
 
 @dataclass(frozen=True, slots=True)
 class Transfer:
@@ -70,9 +76,24 @@ def of_target(group_type: str, change: TargetChange, bytes_max: int = BYTES_MAX)
             if size > bytes_max:
                 return None
     read = _task_reader() if group_type == "streams" else _partition_reader(change)
-    held = {member: read(bytes(value)) for member, value in change.before.items()}
-    got = {member: read(bytes(value)) for member, value in change.after}
+    held, got = _read(read, change.before.items()), _read(read, change.after)
+    if held is None or got is None:
+        return None
     return _compare(held, {name: units for name, units in got.items() if name in change.members})
+
+
+def _read(
+    read: Callable[[bytes], tuple[Unit, ...]], targets: Iterable[tuple[str, bytes]]
+) -> dict[str, tuple[Unit, ...]] | None:
+    """Read targets; return None if they have too many units."""
+    found: dict[str, tuple[Unit, ...]] = {}
+    count = 0
+    for member, value in targets:
+        found[member] = units = read(bytes(value))
+        count += len(units)
+        if count > UNITS_MAX:
+            return None
+    return found
 
 
 def _compare(held: Mapping[str, tuple[Unit, ...]], got: Mapping[str, tuple[Unit, ...]]) -> Movement:

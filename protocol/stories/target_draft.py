@@ -81,10 +81,10 @@ class TargetDraft:
         change: Movement | None = None
         if fact.change is not None and fact.change.is_whole:
             change = movement.of_target(fact.group_type, fact.change)
-        names = self._names
+        names, is_unknown = self._names, fact.partitions_moved == movement.NOT_COUNTED
         moves, more_moves = parts.moves(change, names, fact.units) if change else ((), 0)
         if change is None:
-            more_moves = fact.partitions_moved
+            more_moves = 0 if is_unknown else fact.partitions_moved
         else:
             self._held = change.held
         cause, who = causes.of_target(fact, is_converted=is_converted), None
@@ -119,7 +119,7 @@ class TargetDraft:
             fix_ups=fact.fix_ups,
             units=fact.units,
             total=None if fact.change is None else fact.change.total,
-            moved=fact.partitions_moved if change is None else change.moved,
+            moved=change.moved if change else (None if is_unknown else fact.partitions_moved),
             added=None if change is None else change.added,
             dropped=None if change is None else change.dropped,
             moves=moves,

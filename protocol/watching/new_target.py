@@ -74,7 +74,7 @@ def assigned(
         ended_ms=time_ms,
         members=len(group.members),
         members_changed=len(memory.after),
-        partitions_moved=0 if moved is None else moved.moved,
+        partitions_moved=movement.NOT_COUNTED if moved is None else moved.moved,
         queue_ms=0.0,
         assignor_ms=0.0,
         in_place=True,

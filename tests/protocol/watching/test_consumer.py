@@ -17,6 +17,7 @@ from protocol.records import (
     Record,
     encode,
 )
+from protocol.stories import movement
 from protocol.watching import overview
 from protocol.watching.new_target import AWAITED_MAX
 from protocol.watching.topic_book import MISSED_MAX, TopicBook
@@ -66,6 +67,14 @@ def leave(watched: Watched) -> str:
     watched.write(current("a", 4, 0, 1, 2, 3))
     (told,) = watched.news()
     return told
+
+
+def test_of_too_many_partitions_it_is_not_told_how_many_moved(
+    watched: Watched, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    watched.commit(3)
+    monkeypatch.setattr(movement, "UNITS_MAX", 3)
+    assert leave(watched).endswith("its session timeout is presumably 10.0 s)")
 
 
 def test_a_member_whose_last_commit_is_new_has_left(watched: Watched) -> None:
