@@ -26,8 +26,11 @@ if TYPE_CHECKING:
 _Value = TypeVar("_Value")
 _log = logging.getLogger("rollcall.console")
 
-PACE_MS: Final = 1_000
+PACE_MS: Final = 2_000
 """The same question is not asked more often than this."""
+
+CALM_PACE_MS: Final = 5_000
+"""The same, while it has the same answer."""
 
 TAKES_SHARE: Final = 20
 """A question that takes long is asked less often: this many times as long passes between two."""
@@ -66,12 +69,21 @@ class Shared(Generic[_Value]):
     """One question: all who ask while it is under way, or shortly after, share one answer."""
 
     def __init__(
-        self, ask: Callable[[], Awaitable[_Value]], pace_ms: int, clock_ms: Callable[[], int]
+        self,
+        ask: Callable[[], Awaitable[_Value]],
+        pace_ms: int,
+        clock_ms: Callable[[], int],
+        essence: Callable[[_Value], object] | None = None,
     ) -> None:
-        """``pace_ms`` is how long an answer serves at least; 0: only those who wait for it."""
+        """``pace_ms`` is how long an answer serves at least; 0: only those who wait for it.
+
+        An answer with the ``essence`` of the one before serves for CALM_PACE_MS.
+        """
         self._ask = ask
         self._pace_ms = pace_ms
         self._clock_ms = clock_ms
+        self._essence = essence
+        self._known: object = None
         self._asking: asyncio.Task[_Value] | None = None
         self._until_ms = 0
 
@@ -84,10 +96,14 @@ class Shared(Generic[_Value]):
         return await asyncio.shield(asking)
 
     async def _asked(self) -> _Value:
-        began_ms = self._clock_ms()
+        began_ms, pace_ms = self._clock_ms(), self._pace_ms
         try:
             async with asyncio.timeout(ANSWER_S):
-                return await self._ask()
+                found = await self._ask()
+            if self._essence is not None:
+                before, self._known = self._known, self._essence(found)
+                pace_ms = CALM_PACE_MS if before == self._known else pace_ms
+            return found
         except TimeoutError:
             raise SourceError("There was no answer in time.") from None
         except SourceError:
@@ -98,8 +114,24 @@ class Shared(Generic[_Value]):
         finally:
             now_ms = self._clock_ms()
             took_ms = TAKES_SHARE * (now_ms - began_ms)
-            pace_ms = min(max(self._pace_ms, took_ms), PACE_MS_MAX) if self._pace_ms else 0
-            self._until_ms = now_ms + pace_ms
+            self._until_ms = now_ms + (min(max(pace_ms, took_ms), PACE_MS_MAX) if pace_ms else 0)
+
+
+def _of_list(found: GroupList) -> object:
+    return found.groups, found.notes
+
+
+def _of_group(found: GroupDetail | None) -> object:
+    """Leave out what changes all the time: offsets, and what is left of sessions."""
+    if found is None:
+        return None
+    members = [(each.member_id, each.epoch, each.owned, each.target) for each in found.members]
+    return found.summary, found.epoch, found.target_epoch, members, found.stories, found.now
+
+
+def _of_cluster(found: Cluster) -> object:
+    states = [(each.node_id, each.state) for each in found.nodes]
+    return states, found.partitions, found.problems
 
 
 class Hub:
@@ -116,8 +148,8 @@ class Hub:
         self.happened: deque[ClusterChange] = deque(maxlen=HAPPENED_MAX)
         self._clock_ms = clock_ms
         self._steady_ms = steady_ms
-        self._groups = Shared(self._ask_groups, PACE_MS, steady_ms)
-        self._cluster = Shared(self._ask_cluster, PACE_MS, steady_ms)
+        self._groups = Shared(self._ask_groups, PACE_MS, steady_ms, _of_list)
+        self._cluster = Shared(self._ask_cluster, PACE_MS, steady_ms, _of_cluster)
         self._metrics = Shared(source.metrics, PACE_MS, steady_ms)
         self._status = Shared(source.status, 0, steady_ms)
         self._details: OrderedDict[str, Shared[GroupDetail | None]] = OrderedDict()
@@ -151,7 +183,7 @@ class Hub:
         shared = self._details.get(group_id)
         if shared is None:
             ask = partial(self.source.group, group_id)
-            shared = self._details[group_id] = Shared(ask, PACE_MS, self._steady_ms)
+            shared = self._details[group_id] = Shared(ask, PACE_MS, self._steady_ms, _of_group)
             if len(self._details) > GROUPS_KEPT:
                 self._details.popitem(last=False)
         self._details.move_to_end(group_id)

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any, Final
 from starlette.responses import StreamingResponse
 
 from actors.console import views
-from actors.console.hub import PACE_MS
 from actors.console.selection import GroupSelection
 from actors.console.source import SourceError
 
@@ -26,6 +25,9 @@ if TYPE_CHECKING:
     from actors.console.hub import Hub
 
     Look = Callable[[Mapping[str, str]], Awaitable["dict[str, str] | None"]]
+
+LOOK_S: Final = 1.0
+"""How often it is looked whether there is something new for a browser."""
 
 STREAMS_MAX: Final = 64
 """Open streams; more browsers see their pages, and must reload them."""
@@ -44,7 +46,7 @@ class TooManyStreamsError(Exception):
 class Streams:
     """The open streams of one console."""
 
-    def __init__(self, hub: Hub, pace_s: float = PACE_MS / 1_000) -> None:
+    def __init__(self, hub: Hub, pace_s: float = LOOK_S) -> None:
         self.count = 0
         self._hub = hub
         self._pace_s = pace_s

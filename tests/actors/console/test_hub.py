@@ -1,12 +1,13 @@
 """How often a source is asked, and what is made of its answers."""
 
 import asyncio
+from dataclasses import replace
 
 import pytest
 
 from actors.console import hub as hub_module
-from actors.console.hub import PACE_MS_MAX, TAKES_SHARE, Hub, Shared
-from actors.console.source import GroupList, SourceError
+from actors.console.hub import CALM_PACE_MS, PACE_MS, PACE_MS_MAX, TAKES_SHARE, Hub, Shared
+from actors.console.source import GroupList, Offset, SourceError
 from tests.actors.console.sources import NOW_MS, FakeSource, group
 
 
@@ -36,6 +37,49 @@ def test_a_slow_answer_is_asked_for_less_often(takes_ms: int, waits_ms: int) -> 
         assert await shared.get() == 1
         timed.now_ms += 1
         assert await shared.get() == 2
+
+    asyncio.run(test())
+
+
+def test_while_nothing_changes_it_is_asked_less_often() -> None:
+    async def test() -> None:
+        source, now = FakeSource(), [NOW_MS]
+        hub = Hub(source, lambda: now[0], lambda: now[0])
+
+        async def rebalances_after(passed_ms: int) -> int | None:
+            now[0] += passed_ms
+            return (await hub.groups()).groups[0].rebalances
+
+        source.list = GroupList(groups=[group("g", rebalances=1)])
+        assert await rebalances_after(0) == 1
+        source.list = GroupList(groups=[group("g", rebalances=2)])
+        assert await rebalances_after(PACE_MS - 1) == 1
+        assert await rebalances_after(1) == 2
+        assert await rebalances_after(PACE_MS) == 2, "it has the same answer"
+        source.list = GroupList(groups=[group("g", rebalances=3)])
+        assert await rebalances_after(CALM_PACE_MS - 1) == 2
+        assert await rebalances_after(1) == 3
+        source.list = GroupList(groups=[group("g", rebalances=4)])
+        assert await rebalances_after(PACE_MS) == 4, "it changes again"
+
+    asyncio.run(test())
+
+
+def test_offsets_and_sessions_of_a_group_may_change_all_the_time() -> None:
+    async def test() -> None:
+        source, now = FakeSource(), [NOW_MS]
+        hub = Hub(source, lambda: now[0], lambda: now[0])
+        found = await hub.group("orders")
+        assert found is not None
+        now[0] += PACE_MS
+        offsets = [Offset(unit="t-0", committed=number) for number in (1, 2)]
+        source.details["orders"] = replace(found, offsets=offsets[:1])
+        assert (await hub.group("orders")) == source.details["orders"]
+        source.details["orders"] = replace(found, offsets=offsets[1:])
+        now[0] += CALM_PACE_MS - 1
+        assert (await hub.group("orders")) != source.details["orders"]
+        now[0] += 1
+        assert (await hub.group("orders")) == source.details["orders"]
 
     asyncio.run(test())
 

@@ -261,7 +261,7 @@ def test_a_stream_has_what_changed_and_only_that(monkeypatch: pytest.MonkeyPatch
         console.now_ms += PACE_MS
         second = json.loads((await anext(events)).removeprefix(b"data: "))
         assert second["sections"].keys() == {"tiles", "list"}
-        assert second["points"] == [[NOW_MS / 1_000 + 1, 120.0, 1]], "2 rebalances in a second"
+        assert second["points"] == [[NOW_MS / 1_000 + 2, 60.0, 1]], "2 rebalances in 2 seconds"
         console.source.problem = "Nobody answers."
         console.now_ms += PACE_MS
         assert json.loads((await anext(events)).removeprefix(b"data: ")) == {
