@@ -61,6 +61,7 @@ if TYPE_CHECKING:
     from protocol.groups.awaiting import Awaiting
     from protocol.groups.effects import Event, Ticket
     from protocol.groups.facts import MemberEvent
+    from protocol.groups.group_type import GroupLook
     from protocol.groups.topics import Topics
     from protocol.stories.history import StoryEntry
     from storage.log import Log
@@ -534,12 +535,12 @@ class Host:
         """Return how many partitions with groups are in each state."""
         return Counter(each.state for each in self._state.groups.values())
 
-    def sessions(
-        self, group_id: str, member_ids: Iterable[str], now: int
-    ) -> dict[str, tuple[int, int]]:
-        """Return how long the sessions of members of a group led here last yet, and at most."""
+    def look(self, group_id: str, member_ids: Iterable[str], now: int) -> GroupLook | None:
+        """Return a group as memory has it, without a lease; None if it is not led here."""
         partition = self._state.groups.get(partition_for(group_id, self.identity.partitions))
-        return {} if partition is None else _shard(partition).sessions(group_id, member_ids, now)
+        if partition is None or partition.state is not PartitionState.LEADER:
+            return None
+        return _shard(partition).look(group_id, member_ids, now)
 
     def events(self, group_id: str) -> list[MemberEvent]:
         """Return the event log of a group led here, oldest first."""

@@ -61,8 +61,11 @@ class Actors:
         """Call a method of an actor and return its result; raises one of :data:`UNREACHED`."""
         async with asyncio.timeout(wait_s):
             handle = await self._find(name)
+            call = getattr(handle, method, None)
+            if call is None:
+                raise ValueError(f"{name} has no {method}: it is of another version")
             try:
-                return await getattr(handle, method).remote(*arguments)
+                return await call.remote(*arguments)
             except CallError:
                 self._found.pop(name, None)
                 raise

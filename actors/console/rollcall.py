@@ -12,15 +12,18 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
+from actors.clock import boot_ms
 from actors.cluster.ray_peers import CONTROLLER, UNREACHED, coordinator_name
 from actors.console.exposition import exposition
+from actors.console.kept_groups import KeptGroups, shown
 from actors.console.source import GroupList, ListedGroup, SourceError
 from actors.console.status_view import cluster_of
 from failover.partition_kinds import GROUPS
 from failover.routing import partition_for
+from protocol.groups.group_type import GroupLook
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from actors.cluster.spec import ClusterSpec
     from actors.console.source import Cluster, GroupDetail, Member
@@ -32,10 +35,8 @@ STATUS_S: Final = 20.0
 """The same for the controller, which asks all others."""
 
 THREADS: Final = 4
-SESSIONS_MAX: Final = 100
-"""Members of a group whose sessions are asked for: those that a page shows."""
-
 ACTIONS: Final = "console.actions.enable"
+NO_LOOK: Final = GroupLook("", 0, 0, {})
 
 
 class ConsoleCaller(Protocol):
@@ -48,11 +49,19 @@ class ConsoleCaller(Protocol):
 class RollcallSource:
     """The cluster of ``spec``."""
 
-    def __init__(self, spec: ClusterSpec, actors: ConsoleCaller, *, can_remove: bool) -> None:
+    def __init__(
+        self,
+        spec: ClusterSpec,
+        actors: ConsoleCaller,
+        clock_ms: Callable[[], int] = boot_ms,
+        *,
+        can_remove: bool,
+    ) -> None:
         self.title = f"cluster {spec.cluster_id}"
         self.can_remove = can_remove
         self._spec = spec
         self._actors = actors
+        self._kept = KeptGroups(clock_ms)
         self._threads = ThreadPoolExecutor(THREADS, "console")
         self._local = threading.local()
 
@@ -89,29 +98,32 @@ class RollcallSource:
 
     async def group(self, group_id: str) -> GroupDetail | None:
         """Return a group; None if there is none, and no rebalance of one is remembered."""
-        found: GroupDetail | None = await self._ask_wire("group", group_id)
+        before = await self._look(group_id, self._kept.members(group_id))
+        found = self._kept.unchanged(group_id, before)
+        if found is not None:
+            return _with_sessions(found, before)
+        found = await self._ask_wire("group", group_id, self._kept.recent(group_id))
         if found is None:
+            self._kept.forget(group_id)
             return None
-        sessions = await self._sessions(group_id, [each.member_id for each in found.members])
         partition = partition_for(group_id, self._spec.partitions)
-        members = [_with_session(each, sessions) for each in found.members]
-        return replace(found, coordinator=f"partition {partition}", members=members)
+        found = replace(found, coordinator=f"partition {partition}")
+        after = await self._look(group_id, shown(found))
+        self._kept.keep(group_id, found, (before, after))
+        return _with_sessions(found, after)
 
-    async def _sessions(
-        self, group_id: str, member_ids: Sequence[str]
-    ) -> Mapping[str, tuple[int, int]]:
-        """Return what is left of the sessions of some members; nothing if nobody leads them."""
-        wanted = sorted(member_ids)[:SESSIONS_MAX]
-        for node_id in self._nodes(group_id) if wanted else ():
+    async def _look(self, group_id: str, member_ids: Sequence[str]) -> GroupLook:
+        """Look at a group with the sessions of some members; at nothing if nobody leads it."""
+        for node_id in self._nodes(group_id):
             try:
-                found: Mapping[str, tuple[int, int]] = await self._actors.ask(
-                    coordinator_name(node_id), "sessions", group_id, wanted, wait_s=ASK_S
+                found: GroupLook | None = await self._actors.ask(
+                    coordinator_name(node_id), "group_look", group_id, member_ids, wait_s=ASK_S
                 )
             except UNREACHED:
                 continue
-            if found:
+            if found is not None:
                 return found
-        return {}
+        return NO_LOOK
 
     def _nodes(self, group_id: str) -> Sequence[int]:
         """Return the nodes that may lead a group, the preferred one first."""
@@ -155,6 +167,10 @@ class RollcallSource:
             bootstrap = [(place.host, place.port) for place in places]
             questions = self._local.questions = WireQuestions(bootstrap, ASK_S)
         return getattr(questions, method)(*arguments)
+
+
+def _with_sessions(found: GroupDetail, look: GroupLook) -> GroupDetail:
+    return replace(found, members=[_with_session(each, look.sessions) for each in found.members])
 
 
 def _with_session(member: Member, sessions: Mapping[str, tuple[int, int]]) -> Member:

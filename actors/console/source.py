@@ -1,7 +1,7 @@
 """What the console shows, as values, and whom it asks for them: a cluster of ours, or any Kafka.
 
-A source is only asked while somebody looks, and the same question at most once a second. Texts are
-as clients gave them: the pages escape them.
+A source is only asked while somebody looks, and not too often (``hub.py``). Texts are as clients
+gave them: the pages escape them.
 """
 
 from __future__ import annotations

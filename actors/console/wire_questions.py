@@ -35,10 +35,13 @@ class WireQuestions:
     def __init__(self, bootstrap: Sequence[Address], timeout_s: float) -> None:
         self._client = AdminClient(bootstrap, timeout_s, CLIENT_ID)
 
-    def group(self, group_id: str) -> GroupDetail | None:
-        """Return a group, without what only actors know; None if there is nothing of it."""
+    def group(self, group_id: str, recent: GroupDetail | None = None) -> GroupDetail | None:
+        """Return a group, without what only actors know; None if there is nothing of it.
+
+        Offsets, and partitions of topics, are not asked for again if a ``recent`` answer has them.
+        """
         try:
-            return self._group(group_id)
+            return self._group(group_id, recent)
         except ClientError as error:
             raise SourceError(f"{error}.") from None
 
@@ -56,19 +59,23 @@ class WireQuestions:
         if code != ErrorCode.none:
             raise SourceError(f"The member is not removed: {admin.said(code)}.")
 
-    def _group(self, group_id: str) -> GroupDetail | None:
+    def _group(self, group_id: str, recent: GroupDetail | None) -> GroupDetail | None:
         client = self._client
         found = self._described(group_id)
         answered = ask(client, group_id)
         if found is None and not answered.stories:
             return None
-        offsets = [] if found is None else self._offsets(group_id)
+        offsets: Sequence[Offset] = ()
+        if found is not None:
+            offsets = self._offsets(group_id) if recent is None else recent.offsets
         members = () if found is None else found.members
         rows = [_member(found, each) for each in members]
         topics = {topic for each in members for topic, _ in _units(each)}
         topics |= {each.unit.rpartition("-")[0] for each in offsets}
         if found is not None and found.group_type == STREAMS:
             units = [unit for row in rows for unit in (*row.owned, *(row.target or ()))]
+        elif recent is not None and topics <= {each.rpartition("-")[0] for each in recent.units}:
+            units = list(recent.units)
         else:
             units = self._partitions(sorted(topics))
         return GroupDetail(

@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from failover.control.balancing import CoordinatorMove
     from protocol.groups.effects import Request
     from protocol.groups.facts import MemberEvent
+    from protocol.groups.group_type import GroupLook
 
 AUTO: Final = "auto"
 CONNECT_S: Final = 5.0
@@ -196,12 +197,11 @@ class CoordinatorActor:
         shards = () if ours.host is None else ours.host.led_shards()
         return await group_rows(shards, ours.group_metrics.rebalances)
 
-    async def sessions(
-        self, group_id: str, member_ids: Sequence[str]
-    ) -> dict[str, tuple[int, int]]:
-        """Return how long the sessions of members last yet, and at most (ms)."""
+    async def group_look(self, group_id: str, member_ids: Sequence[str]) -> GroupLook | None:
+        """Return a group as this node's memory has it; None if the group is not led here."""
         ours = self._coordinator
-        return {} if ours.host is None else ours.host.sessions(group_id, member_ids, ours.now())
+        found = None if ours.host is None else ours.host.look(group_id, member_ids, ours.now())
+        return found and found._replace(rebalances=ours.group_metrics.rebalances(group_id)[0])
 
     async def record(self) -> Recorded:
         """Return the recent events of the groups that are led here, as a file."""

@@ -51,6 +51,19 @@ class GroupSummary(NamedTuple):
     members: int = 0
 
 
+class GroupLook(NamedTuple):
+    """A group as its coordinator's memory has it; of one that does not exist, nothing.
+
+    ``rebalances`` counts those that this coordinator has seen. ``sessions`` has of members that
+    were named how long their sessions last yet, and at most, in ms.
+    """
+
+    state: str
+    members: int
+    rebalances: int
+    sessions: Mapping[str, tuple[int, int]]
+
+
 class Built(NamedTuple):
     """How many members got runtime state, and whether the whole group now has it."""
 

@@ -12,7 +12,7 @@ from protocol.groups import group_types, loading, restoring
 from protocol.groups.context import Context, OffsetCounts
 from protocol.groups.dispatch import reactions
 from protocol.groups.effects import Request, Result
-from protocol.groups.group_type import type_of
+from protocol.groups.group_type import GroupLook, type_of
 from protocol.wire.apis import error_response
 from protocol.wire.errors import KafkaError
 
@@ -200,10 +200,16 @@ class GroupShard:
                 return list(event_log.recent())
         return []
 
-    def sessions(
+    def look(self, group_id: str, member_ids: Iterable[str], now: int) -> GroupLook:
+        """Return a group with the sessions of some members, and without its rebalances."""
+        found, sessions = self.summary(group_id), self._time_left(group_id, member_ids, now)
+        if found is None:
+            return GroupLook("", 0, 0, sessions)
+        return GroupLook(found.state, found.members, 0, sessions)
+
+    def _time_left(
         self, group_id: str, member_ids: Iterable[str], now: int
     ) -> dict[str, tuple[int, int]]:
-        """Return how long the sessions of some members last yet, and at most, in ms."""
         ctx = self._context
         classic, modern = ctx.classic_runtime.get(group_id), ctx.modern_runtime.get(group_id)
         holders: Mapping[str, SessionHolder] = {}

@@ -1,6 +1,7 @@
 """The console's answers about a cluster of ours: a real host, without sockets and Ray."""
 
 import asyncio
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import asdict
 from typing import Any
@@ -11,6 +12,7 @@ from actors.cli.client import AdminClient
 from actors.cluster.ray_peers import CONTROLLER, coordinator_name
 from actors.cluster.spec import Address, ClusterSpec, on_one_host
 from actors.console.hub import Hub
+from actors.console.kept_groups import KEPT_MS
 from actors.console.rollcall import RollcallSource
 from actors.console.source import GroupDetail, SourceError
 from actors.console.views import cluster_sections, group_sections
@@ -19,11 +21,13 @@ from actors.coordinator.group_rows import ROWS_AT_ONCE, group_rows
 from actors.deployment.status import cluster_status
 from protocol.stories import json_form
 from protocol.stories.history import StoryEntry
+from protocol.wire import messages as m
 from protocol.wire.embedded import encode_assignment
 from tests.actors.console.sources import story
 from tests.failover.apis import asks
 from tests.failover.working import SUBSCRIPTION, Working, beat, working_driver
 
+OFFSET_FETCH, STORIES_ASKED = 9, 32
 SPEC = ClusterSpec(
     cluster_id="in-memory",
     places=on_one_host("localhost", (9092,)),
@@ -40,10 +44,13 @@ class InMemory(AdminClient):
     def __init__(self, driver: Working) -> None:
         super().__init__([("localhost", 9092)])
         self._driver = driver
+        self.asked: Counter[int] = Counter()
+        """Requests by API key."""
 
     def ask_at(self, address: Any, message: Any) -> Any:
         """Give a request to the host."""
         assert address == ("localhost", 9092)
+        self.asked[message.__api_key__] += 1
         return self._driver.ask(message.__api_key__, message.__version__, message)
 
 
@@ -53,6 +60,8 @@ class Here:
     def __init__(self, driver: Working) -> None:
         self.driver = driver
         self.silent: set[str] = set()
+        self.rebalances = 0
+        self.client = InMemory(driver)
 
     async def ask(self, name: str, method: str, *arguments: Any, wait_s: float = 0) -> Any:
         """Answer as the coordinator's actor does, or as the controller's."""
@@ -70,8 +79,9 @@ class Here:
         assert name == coordinator_name(0)
         if method == "group_rows":
             return await group_rows(host.led_shards(), lambda _: (3, 2))
-        assert method == "sessions"
-        return host.sessions(*arguments, self.driver.now)
+        assert method == "group_look"
+        found = host.look(*arguments, self.driver.now)
+        return found and found._replace(rebalances=self.rebalances)
 
 
 @pytest.fixture
@@ -81,9 +91,9 @@ def here() -> Here:
 
 @pytest.fixture
 def source(here: Here) -> Iterator[RollcallSource]:
-    source = RollcallSource(SPEC, here, can_remove=True)
+    source = RollcallSource(SPEC, here, lambda: here.driver.now, can_remove=True)
     questions = WireQuestions([("localhost", 9092)], 1.0)
-    questions._client = InMemory(here.driver)
+    questions._client = here.client
     source._asked = lambda method, words: getattr(questions, method)(*words)  # type: ignore[method-assign]
     yield source
     source.close()
@@ -140,6 +150,61 @@ def test_a_classic_group_is_shown_with_its_history_and_offsets(
     assert list(look(source, "g").members) == []
     with pytest.raises(SourceError, match="UNKNOWN_MEMBER_ID"):
         asyncio.run(source.remove("g", member, "because"))
+
+
+def join_and_settle(driver: Working, member_id: str = "m-1") -> None:
+    epoch = driver.ask(68, 1, beat("g", member_id)).member_epoch
+    driver.work()
+    driver.ask(68, 1, beat("g", member_id, epoch))
+
+
+def test_a_group_at_rest_is_described_once(here: Here, source: RollcallSource) -> None:
+    driver, asked = here.driver, here.client.asked
+    join_and_settle(driver)
+    look(source, "g")
+    look(source, "g")
+    before = asked.copy()
+    assert before[OFFSET_FETCH] == 1, "they are read every ten seconds"
+    driver.wait(1_000)
+    (member,) = look(source, "g").members
+    assert asked == before, "what a look shows is what the description has"
+    assert member.session_left_ms == 44_000, "a look has the sessions"
+    driver.wait(KEPT_MS)
+    driver.ask(68, 1, beat("g", "m-1", 2))
+    look(source, "g")
+    assert asked[OFFSET_FETCH] == 2
+
+
+@pytest.mark.parametrize("change", ["joined", "rebalanced", "gone", "deleted"])
+def test_a_change_is_shown_at_once(here: Here, source: RollcallSource, change: str) -> None:
+    driver = here.driver
+    join_and_settle(driver)
+    for _ in range(3):
+        look(source, "g")
+    before = here.client.asked[STORIES_ASKED]
+    if change == "joined":
+        join_and_settle(driver, "m-2")
+        assert len(look(source, "g").members) == 2
+    elif change == "rebalanced":
+        here.rebalances += 1
+        look(source, "g")
+        look(source, "g")
+        assert here.client.asked[STORIES_ASKED] == before + 2, "its story comes a little later"
+    else:
+        driver.ask(68, 1, beat("g", "m-1", -1))
+        if change == "deleted":
+            driver.ask(42, 2, m.DeleteGroupsRequest(groups_names=("g",)))
+        found = asyncio.run(source.group("g"))
+        assert found is None or list(found.members) == []
+
+
+def test_a_coordinator_of_another_version_is_passed_over(
+    here: Here, source: RollcallSource
+) -> None:
+    join_and_settle(here.driver)
+    here.silent = {coordinator_name(0)}
+    (member,) = look(source, "g").members
+    assert member.session_left_ms is None
 
 
 def test_all_groups_are_listed_with_their_counts(here: Here, source: RollcallSource) -> None:
