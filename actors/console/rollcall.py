@@ -133,7 +133,7 @@ class RollcallSource:
 
     async def cluster(self) -> Cluster:
         """Return the cluster as ``rollcall status`` shows it."""
-        return cluster_of(await self.status())
+        return cluster_of(await self._ask_controller("overview"))
 
     async def metrics(self) -> str | None:
         """Return the metrics of all processes."""
@@ -141,8 +141,11 @@ class RollcallSource:
 
     async def status(self) -> Mapping[str, Any]:
         """Return the status as ``rollcall status --json`` prints it."""
+        return await self._ask_controller("status")
+
+    async def _ask_controller(self, method: str) -> Mapping[str, Any]:
         try:
-            found: Mapping[str, Any] = await self._actors.ask(CONTROLLER, "status", wait_s=STATUS_S)
+            found: Mapping[str, Any] = await self._actors.ask(CONTROLLER, method, wait_s=STATUS_S)
         except UNREACHED:
             raise SourceError("The controller does not answer; it may be starting.") from None
         return found

@@ -365,11 +365,11 @@ class Controller:
 
     # --- for operators
 
-    async def status(self) -> dict[str, Any]:
-        """Return the cluster as ``rollcall status --json`` shows it."""
+    async def status(self, *, has_metrics: bool = True) -> dict[str, Any]:
+        """Return the cluster as ``rollcall status --json`` shows it, or without its metrics."""
         statuses, metrics, workers = await asyncio.gather(
             self.statuses(),
-            self._ask_all("metrics", STATUS_S),
+            self._ask_all("metrics", STATUS_S) if has_metrics else _no_metrics(),
             asyncio.gather(*(self._worker(number) for number in range(self.spec.workers))),
         )
         found = {
@@ -405,6 +405,10 @@ class Controller:
             coordinator_name(node_id), "status", wait_s=wait_s
         )
         return status
+
+
+async def _no_metrics() -> dict[int, dict[str, Any]]:
+    return {}
 
 
 def _keep_alive(connection: socket.socket) -> None:

@@ -2,6 +2,7 @@
 
 import asyncio
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -80,6 +81,28 @@ def test_offsets_and_sessions_of_a_group_may_change_all_the_time() -> None:
         assert (await hub.group("orders")) != source.details["orders"]
         now[0] += 1
         assert (await hub.group("orders")) == source.details["orders"]
+
+    asyncio.run(test())
+
+
+def test_records_and_leases_of_partitions_may_change_all_the_time() -> None:
+    async def test() -> None:
+        source, now = FakeSource(), [NOW_MS]
+        hub = Hub(source, lambda: now[0], lambda: now[0])
+
+        async def asked_after(passed_ms: int, **change: Any) -> int:
+            now[0] += passed_ms
+            first, *others = source.shown.partitions
+            partitions = (replace(first, **change), *others)
+            source.shown = replace(source.shown, partitions=partitions)
+            await hub.cluster()
+            return len(source.asked)
+
+        assert await asked_after(0) == 1
+        assert await asked_after(PACE_MS, remark="records: 7") == 2
+        assert await asked_after(PACE_MS, remark="records: 8") == 2, "it is much the same"
+        assert await asked_after(CALM_PACE_MS - PACE_MS, epoch=99) == 3
+        assert await asked_after(PACE_MS) == 4, "another leader is no small thing"
 
     asyncio.run(test())
 

@@ -61,6 +61,8 @@ class Here:
         self.driver = driver
         self.silent: set[str] = set()
         self.rebalances = 0
+        self.asked: list[str] = []
+        """What the controller was asked."""
         self.client = InMemory(driver)
 
     async def ask(self, name: str, method: str, *arguments: Any, wait_s: float = 0) -> Any:
@@ -69,7 +71,8 @@ class Here:
         if name in self.silent:
             raise TimeoutError
         host = self.driver.host
-        if (name, method) == (CONTROLLER, "status"):
+        if name == CONTROLLER:
+            self.asked.append(method)
             rows = [asdict(each) for each in host.status(self.driver.now)]
             said = {
                 "pid": 7, "state": "Running", "failure": "", "connections": 3, "linked": [],
@@ -268,7 +271,7 @@ def test_a_node_without_an_answer_is_noted_or_said(here: Here) -> None:
     source.close()
 
 
-def test_the_status_is_a_page_and_metrics(source: RollcallSource) -> None:
+def test_the_status_is_a_page_and_metrics(here: Here, source: RollcallSource) -> None:
     shown = asyncio.run(Hub(source).cluster())
     sections = cluster_sections(shown, ())
     assert [each.facts["Disk syncs (median, longest)"] for each in shown.nodes] == [
@@ -277,3 +280,4 @@ def test_the_status_is_a_page_and_metrics(source: RollcallSource) -> None:
     assert "partition 0" in sections["partitions"]
     assert "localhost:9092" in sections["nodes"]
     assert "rollcall_" in (asyncio.run(source.metrics()) or "")
+    assert here.asked == ["overview", "status"], "only metrics need metrics"
