@@ -201,9 +201,7 @@ def test_a_change_is_shown_at_once(here: Here, source: RollcallSource, change: s
         assert found is None or list(found.members) == []
 
 
-def test_a_coordinator_of_another_version_is_passed_over(
-    here: Here, source: RollcallSource
-) -> None:
+def test_sessions_of_a_silent_coordinator_are_not_known(here: Here, source: RollcallSource) -> None:
     join_and_settle(here.driver)
     here.silent = {coordinator_name(0)}
     (member,) = look(source, "g").members
