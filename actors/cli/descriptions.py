@@ -79,14 +79,18 @@ class GroupDescription:
         return any(member.is_upgraded is False for member in self.members)
 
 
-def describe_group(client: AdminClient, group_id: str) -> GroupDescription:
+def describe_group(client: AdminClient, group_id: str, probable_type: str = "") -> GroupDescription:
     """Describe one group of any type; raises ClientError if it does not exist.
 
     DescribeGroups reports groups of other types as missing or dead, so the requests of the other
-    types follow. Kafka's tools send the first two in the opposite order.
+    types follow. Kafka's tools send the first two in the opposite order. The request of the
+    ``probable_type`` comes first.
     """
-    for describe in (_classic, _consumer, _share, _streams):
-        found = describe(client, group_id)
+    describes = {
+        "classic": _classic, "consumer": _consumer, "share": _share, "streams": _streams
+    }  # fmt: skip
+    for group_type in sorted(describes, key=lambda each: each != probable_type):
+        found = describes[group_type](client, group_id)
         if found is not None:
             return found
     raise ClientError(f"group {group_id}: {NO_GROUP}")

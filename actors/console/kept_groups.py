@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from actors.console.source import GroupDetail
     from protocol.groups.group_type import GroupLook
 
-KEPT_MS: Final = 10_000
+KEPT_MS: Final = 30_000
 """Committed offsets, and how many partitions topics have, are shown at most this late."""
 
 KEPT_MAX: Final = 64
@@ -59,7 +59,7 @@ class KeptGroups:
     def members(self, group_id: str) -> Sequence[str]:
         """Return whose sessions a look at a group is to have; nobody's if it is not kept."""
         kept = self._kept.get(group_id)
-        return () if kept is None else shown(kept.detail)
+        return [] if kept is None else shown(kept.detail)
 
     def unchanged(self, group_id: str, look: GroupLook) -> GroupDetail | None:
         """Return what is kept of a group at rest, if a look shows that it still holds."""

@@ -98,7 +98,8 @@ class RollcallSource:
 
     async def group(self, group_id: str) -> GroupDetail | None:
         """Return a group; None if there is none, and no rebalance of one is remembered."""
-        before = await self._look(group_id, self._kept.members(group_id))
+        wanted = self._kept.members(group_id)
+        before = await self._look(group_id, wanted)
         found = self._kept.unchanged(group_id, before)
         if found is not None:
             return _with_sessions(found, before)
@@ -108,7 +109,9 @@ class RollcallSource:
             return None
         partition = partition_for(group_id, self._spec.partitions)
         found = replace(found, coordinator=f"partition {partition}")
-        after = await self._look(group_id, shown(found))
+        after = before
+        if shown(found) != wanted:
+            after = await self._look(group_id, shown(found))
         self._kept.keep(group_id, found, (before, after))
         return _with_sessions(found, after)
 

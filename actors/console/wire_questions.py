@@ -61,7 +61,8 @@ class WireQuestions:
 
     def _group(self, group_id: str, recent: GroupDetail | None) -> GroupDetail | None:
         client = self._client
-        found = self._described(group_id)
+        probable_type = "" if recent is None else recent.summary.group_type
+        found = self._described(group_id, probable_type)
         answered = ask(client, group_id)
         if found is None and not answered.stories:
             return None
@@ -98,9 +99,9 @@ class WireQuestions:
             notes=_notes(answered),
         )
 
-    def _described(self, group_id: str) -> GroupDescription | None:
+    def _described(self, group_id: str, probable_type: str) -> GroupDescription | None:
         try:
-            return describe_group(self._client, group_id)
+            return describe_group(self._client, group_id, probable_type)
         except ClientError as error:
             if NO_GROUP not in str(error):
                 raise

@@ -27,7 +27,7 @@ from tests.actors.console.sources import story
 from tests.failover.apis import asks
 from tests.failover.working import SUBSCRIPTION, Working, beat, working_driver
 
-OFFSET_FETCH, STORIES_ASKED = 9, 32
+OFFSET_FETCH, DESCRIBE_CLASSIC, STORIES_ASKED = 9, 15, 32
 SPEC = ClusterSpec(
     cluster_id="in-memory",
     places=on_one_host("localhost", (9092,)),
@@ -167,13 +167,15 @@ def test_a_group_at_rest_is_described_once(here: Here, source: RollcallSource) -
     look(source, "g")
     look(source, "g")
     before = asked.copy()
-    assert before[OFFSET_FETCH] == 1, "they are read every ten seconds"
+    assert before[OFFSET_FETCH] == 1, "they are read every thirty seconds"
+    assert before[DESCRIBE_CLASSIC] == 1, "then its type is known"
     driver.wait(1_000)
     (member,) = look(source, "g").members
     assert asked == before, "what a look shows is what the description has"
     assert member.session_left_ms == 44_000, "a look has the sessions"
-    driver.wait(KEPT_MS)
-    driver.ask(68, 1, beat("g", "m-1", 2))
+    for _ in range(KEPT_MS // 10_000):
+        driver.wait(10_000)
+        driver.ask(68, 1, beat("g", "m-1", 2))
     look(source, "g")
     assert asked[OFFSET_FETCH] == 2
 
