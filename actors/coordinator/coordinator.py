@@ -448,7 +448,7 @@ class Coordinator:
         rows = [] if host is None else host.status()
         for row in rows:
             if row.partition == partition and row.state == "Leader" and disk is not None:
-                return self._copies.begin(disk, partition, row.high_watermark)
+                return self._copies.begin(disk, partition, row.high_watermark, row.epoch)
         return CopyStart(0, 0, 0, f"Node {self.node_id} does not lead {title_of(partition)}.")
 
     def read_copy(self, partition: int, copy_id: int) -> CopySlice:

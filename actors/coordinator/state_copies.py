@@ -58,8 +58,12 @@ class StateCopies:
         self._copies: dict[int, _Copy] = {}
         self._last_id = 0
 
-    def begin(self, log: Log, partition: int, high_watermark: int) -> CopyStart:
-        """Begin to copy a partition at its high watermark; an earlier copy of it is dropped."""
+    def begin(self, log: Log, partition: int, high_watermark: int, leader_epoch: int) -> CopyStart:
+        """Begin to copy a partition at its high watermark; an earlier copy of it is dropped.
+
+        Until a new leader has committed a record of its own epoch, its high watermark may be older
+        than what the leader before had acknowledged: then there is no copy.
+        """
         try:
             offset, epoch, slices = state_before(log, partition, high_watermark)
         except LogError as error:
@@ -67,6 +71,10 @@ class StateCopies:
         if offset < high_watermark:
             return CopyStart(
                 0, 0, 0, f"{title_of(partition)} has committed records that are not on this disk."
+            )
+        if epoch < leader_epoch:
+            return CopyStart(
+                0, 0, 0, f"{title_of(partition)} has a new leader, which has committed nothing yet."
             )
         self._last_id += 1
         self._drop(partition)

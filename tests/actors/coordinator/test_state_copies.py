@@ -42,7 +42,7 @@ def test_a_copy_ends_at_the_high_watermark() -> None:
     async def test() -> None:
         copies = StateCopies(asyncio.get_running_loop())
         log = log_of({b"a": b"1", b"b": b"2"}, [(b"a", None), (b"c", b"3"), (b"d", b"4")])
-        start = copies.begin(log, 0, 7)
+        start = copies.begin(log, 0, 7, 3)
         assert (start.offset, start.epoch, start.failure) == (7, 3, "")
         log.write([AppendBatch(0, Batch(8, 3, 0, ((b"b", b"new"),)))], sync=True)
         found = []
@@ -57,8 +57,25 @@ def test_a_copy_ends_at_the_high_watermark() -> None:
 def test_a_state_without_records_behind_it_has_its_own_epoch() -> None:
     async def test() -> None:
         copies = StateCopies(asyncio.get_running_loop())
-        start = copies.begin(log_of({b"a": b"1"}, []), 0, 5)
+        start = copies.begin(log_of({b"a": b"1"}, []), 0, 5, 2)
         assert (start.offset, start.epoch) == (5, 2)
+        copies.close()
+
+    run(test())
+
+
+def test_a_new_leader_copies_only_once_it_has_committed_something() -> None:
+    """Its high watermark may be older than what its predecessor acknowledged."""
+
+    async def test() -> None:
+        copies = StateCopies(asyncio.get_running_loop())
+        log = log_of({b"a": b"1"}, [(b"a", b"2"), (b"a", b"3")])
+        log.write([AppendBatch(0, Batch(7, 4, 0, ((b"b", b"of the new leader"),)))], sync=True)
+        for high_watermark in (5, 6, 7):
+            failure = copies.begin(log, 0, high_watermark, 4).failure
+            assert failure == "partition 0 has a new leader, which has committed nothing yet."
+        start = copies.begin(log, 0, 8, 4)
+        assert (start.offset, start.epoch, start.failure) == (8, 4, "")
         copies.close()
 
     run(test())
@@ -68,7 +85,7 @@ def test_a_later_copy_of_a_partition_replaces_an_earlier_one() -> None:
     async def test() -> None:
         copies = StateCopies(asyncio.get_running_loop())
         log = log_of({b"a": b"1"}, [])
-        first, second = copies.begin(log, 0, 5), copies.begin(log, 0, 5)
+        first, second = copies.begin(log, 0, 5, 2), copies.begin(log, 0, 5, 2)
         assert "partition 0 was dropped" in copies.read(0, first.copy_id).failure
         assert copies.read(0, second.copy_id).records == ((b"a", b"1"),)
         copies.close()
@@ -80,7 +97,7 @@ def test_a_later_copy_of_a_partition_replaces_an_earlier_one() -> None:
 def test_committed_records_that_this_disk_lacks_are_a_failure() -> None:
     async def test() -> None:
         copies = StateCopies(asyncio.get_running_loop())
-        assert "not on this disk" in copies.begin(log_of({}, [(b"a", b"1")]), 0, 9).failure
+        assert "not on this disk" in copies.begin(log_of({}, [(b"a", b"1")]), 0, 9, 3).failure
 
     run(test())
 
@@ -103,7 +120,7 @@ def test_a_log_that_closes_ends_its_copies() -> None:
         copies = StateCopies(asyncio.get_running_loop())
         log = GoneLog()
         log.write([ApplyState(0, 5, 2, ((b"a", b"1"),))], sync=True)
-        start = copies.begin(log, 0, 5)
+        start = copies.begin(log, 0, 5, 2)
         assert "closed" in copies.read(0, start.copy_id).failure
         assert "dropped" in copies.read(0, start.copy_id).failure
 
