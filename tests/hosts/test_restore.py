@@ -79,7 +79,8 @@ def test_a_backup_is_restored_on_three_hosts(new_hosts: NewHosts, tmp_path: Path
     assert made.returncode == 0, made.stderr
     after = verify(one.disk / "again")
     assert after.cluster_id == before.cluster_id
-    assert all(after.file_of(row.partition).epoch > row.epoch for row in before.files)
+    filled = [row for row in before.files if row.offset]  # an empty partition begins in epoch 1
+    assert all(after.file_of(row.partition).epoch > row.epoch for row in filled)
     refused = one.run("rollcall", *restore, env=ray.environment, wait_s=UP_S)
     assert refused.returncode == 2
     assert "belongs to a cluster" in refused.stderr
