@@ -81,25 +81,27 @@ def check_cleaned(
     end = write_ends(group.log, looked_at)
     start = write_ends(group.log[:end], read)
     left = told(cleaned(group.log, start, end, tombstones=tombstones or start > 0))
-    if not hides_a_death(group.log[start:end], group.deaths, is_read_whole=start == 0):
-        check(group, left, is_whole=False, is_read_whole=start == 0)
+    known = without_hidden_lives(left, group.log[start:end] if start else (), group.deaths)
+    check(group, known, is_whole=False, is_read_whole=start == 0)
     since = group.log[end].time_ms if end < len(group.log) else 1 << 62
     late = {each for each in group.told if each >= since}
-    known = {each.started_ms for each in left}
+    came = {each.started_ms for each in left}
     lives = 1 + sum(1 for each in group.deaths if each >= since)
-    assert len(late - known) <= lives, (sorted(late - known), group.deaths)
+    assert len(late - came) <= lives, (sorted(late - came), group.deaths)
     return left
 
 
-def hides_a_death(
-    looked_at: Sequence[Written], deaths: Iterable[int], *, is_read_whole: bool
-) -> bool:
-    """Whether a group was deleted in what the cleaner looked at while a reader was before it.
+def without_hidden_lives(
+    stories: Sequence[RebalanceStory], looked_at: Sequence[Written], deaths: Iterable[int]
+) -> list[RebalanceStory]:
+    """Leave out what began in what the cleaner looked at, if the group was deleted in it.
 
-    What is left of the next life may go on just where the one before had come to.
+    A reader that was before it does not see the end of one life: what is left of the next may go on
+    just where the one before had come to.
     """
     times = {each.time_ms for each in looked_at}
-    return not is_read_whole and not times.isdisjoint(deaths)
+    hidden = set() if times.isdisjoint(deaths) else times
+    return [each for each in stories if each.started_ms not in hidden]
 
 
 def check(
