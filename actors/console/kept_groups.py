@@ -79,8 +79,9 @@ class KeptGroups:
         """Keep a description with the looks before and after it."""
         (before, after), last = looks, self._kept.pop(group_id, None)
         is_settled = last is not None and _counts(last.before) == _counts(before)
-        is_new = last is not None and self._is_new(last) and last.detail.offsets is detail.offsets
-        read_ms = last.read_ms if last is not None and is_new else self._clock_ms()
+        read_ms = self._clock_ms()
+        if last is not None and last.detail.offsets is detail.offsets:
+            read_ms = last.read_ms  # they were not read again
         self._kept[group_id] = _Kept(detail, before, after, read_ms, is_settled)
         if len(self._kept) > KEPT_MAX:
             self._kept.popitem(last=False)

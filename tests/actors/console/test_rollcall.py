@@ -281,3 +281,22 @@ def test_the_status_is_a_page_and_metrics(here: Here, source: RollcallSource) ->
     assert "localhost:9092" in sections["nodes"]
     assert "rollcall_" in (asyncio.run(source.metrics()) or "")
     assert here.asked == ["overview", "status"], "only metrics need metrics"
+
+
+def test_offsets_are_never_older_than_they_may_be(here: Here, source: RollcallSource) -> None:
+    """Time passes between the question whether they are new and the answer that keeps them."""
+    join_and_settle(here.driver)
+    look(source, "g")
+    here.driver.wait(KEPT_MS - 1)
+    asked = source._asked
+
+    def slowly(method: str, words: Any) -> Any:
+        found = asked(method, words)
+        here.driver.now += 10
+        return found
+
+    source._asked = slowly  # type: ignore[method-assign]
+    look(source, "g")
+    before = here.client.asked[OFFSET_FETCH]
+    look(source, "g")
+    assert here.client.asked[OFFSET_FETCH] == before + 1
