@@ -12,7 +12,7 @@ from actors.cluster.forwarding import ForwardQueue
 from actors.cluster.ray_calls import CallError, named, own_node_id
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from kio.static.protocol import Entity
 
@@ -60,20 +60,24 @@ class Actors:
     ) -> Any:
         """Call a method of an actor and return its result; raises one of :data:`UNREACHED`."""
         async with asyncio.timeout(wait_s):
-            handle = await self._find(name)
-            call = getattr(handle, method, None)
-            if call is None:
-                raise ValueError(f"{name} has no {method}: it is of another version")
+            call = await self._method(name, method)
             try:
-                return await call.remote(*arguments)
+                return await call(*arguments)
             except CallError:
                 self._found.pop(name, None)
                 raise
 
     async def tell(self, name: str, method: str, *arguments: object) -> None:
         """Call a method of an actor without waiting for its result."""
-        handle = await self._find(name)
-        getattr(handle, method).remote(*arguments)
+        call = await self._method(name, method)
+        call(*arguments)
+
+    async def _method(self, name: str, method: str) -> Callable[..., Any]:
+        found = getattr(await self._find(name), method, None)
+        if found is None:
+            raise ValueError(f"{name} has no {method}: it is of another version")
+        call: Callable[..., Any] = found.remote
+        return call
 
     async def _find(self, name: str) -> ActorHandle:
         handle = self._found.get(name)
