@@ -88,7 +88,7 @@ class ClassicWatch:
         is_converted = departed is not None and departed.time_ms == time_ms and departed.members
         if is_converted and value.members:
             memory.is_converted = True
-            memory.gained = _gained({}, NO_GENERATION, value, time_ms)
+            memory.gained = dict.fromkeys(map(_lasting_name, value.members), Gains(time_ms))
             yield GroupConverted(
                 group_id=group_id,
                 time_ms=time_ms,
@@ -103,7 +103,7 @@ class ClassicWatch:
             yield from self._rebalanced(group_id, nobody, value, time_ms)
         elif before is None and value.generation > 1:
             # Compaction has left a generation of which nobody knows what it changed.
-            memory.gained = _gained({}, NO_GENERATION, value, time_ms)
+            memory.gained = dict.fromkeys(map(_lasting_name, value.members), Gains(time_ms))
         elif before is not None and before.generation == value.generation:
             yield from self._replaced(group_id, before, value, time_ms)
         else:

@@ -54,6 +54,8 @@ def note_gains(
 ) -> None:
     """Note what a member got, by what it had before and has now."""
     before, after = assignments
+    if before is not None and after.assigned.keys() <= before.assigned.keys():
+        return  # most records: no set is made for them
     had = frozenset() if before is None else before.assigned.keys() | before.revoking.keys()
     if not after.assigned.keys() <= had:
         has = after.assigned.keys() | after.revoking.keys()
