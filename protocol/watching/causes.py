@@ -41,8 +41,7 @@ def note_member(
         memory.waiting[member_id] = Waiting(regex, event)
         is_minor = set(names) == set(had[0])
     else:
-        has_nothing_new = event.kind is MemberEventKind.UPDATED or not (before or names or regex)
-        is_minor = has_nothing_new and not isinstance(group, StreamsGroup)
+        is_minor = event.kind is MemberEventKind.UPDATED and not isinstance(group, StreamsGroup)
     (memory.minor if is_minor else memory.candidates).append(event)
 
 

@@ -18,9 +18,8 @@ from protocol.groups.facts import (
     RebalancePhase,
     RebalanceTrigger,
 )
-from protocol.watching.gains import Gains
 from protocol.watching.gone import LastSigns, conclude
-from protocol.watching.outlook import DEPARTED_MAX, Departed
+from protocol.watching.outlook import Departed
 from protocol.wire.embedded import decode_assignment, decode_subscription
 
 if TYPE_CHECKING:
@@ -29,7 +28,6 @@ if TYPE_CHECKING:
     from protocol.groups.facts import Fact
     from protocol.records import GroupMetadataValue, MemberMetadata
     from protocol.watching.outlook import Outlook
-    from protocol.wire.embedded import TopicPartition
 
 CLASSIC = ClassicGroup.type_name
 CONSUMER = "consumer"
@@ -53,14 +51,14 @@ class _Memory:
     """``created_ms``: when a group without members was first written.
 
     ``taken``: what the last generation took from its owners and gave to nobody. ``is_converted``:
-    it has just become a classic group. ``gained``: when members got which partitions, by their
-    lasting names.
+    it has just become a classic group. ``gained``: when members last got partitions, by their
+    lasting names (Unix ms).
     """
 
     created_ms: int | None = None
     taken: frozenset[tuple[str, int]] = frozenset()
     is_converted: bool = False
-    gained: dict[str, Gains[TopicPartition]] = field(default_factory=dict)
+    gained: dict[str, int] = field(default_factory=dict)
 
 
 class ClassicWatch:
@@ -69,8 +67,6 @@ class ClassicWatch:
     def __init__(self, outlook: Outlook) -> None:
         self._outlook = outlook
         self._memories: dict[str, _Memory] = {}
-        self._deleted: dict[str, None] = {}
-        """Groups whose end was read; the oldest ones are forgotten, and then begin untold."""
 
     def before_replay(
         self, group_id: str, value: GroupMetadataValue | None, time_ms: int
@@ -82,13 +78,11 @@ class ClassicWatch:
             yield from self._removed(group_id, before, time_ms)
             return
         memory = self._memories.setdefault(group_id, _Memory())
-        begins_anew = group_id in self._deleted
-        self._deleted.pop(group_id, None)
         departed = self._outlook.departed.pop(group_id, None)
         is_converted = departed is not None and departed.time_ms == time_ms and departed.members
         if is_converted and value.members:
             memory.is_converted = True
-            memory.gained = dict.fromkeys(map(_lasting_name, value.members), Gains(time_ms))
+            memory.gained = dict.fromkeys(map(_lasting_name, value.members), time_ms)
             yield GroupConverted(
                 group_id=group_id,
                 time_ms=time_ms,
@@ -98,12 +92,9 @@ class ClassicWatch:
             )
         elif before is None and not value.members:
             memory.created_ms = time_ms if value.generation == 0 else None
-        elif before is None and begins_anew:
-            nobody = replace(NO_GENERATION, generation=0)
-            yield from self._rebalanced(group_id, nobody, value, time_ms)
         elif before is None and value.generation > 1:
             # Compaction has left a generation of which nobody knows what it changed.
-            memory.gained = dict.fromkeys(map(_lasting_name, value.members), Gains(time_ms))
+            memory.gained = dict.fromkeys(map(_lasting_name, value.members), time_ms)
         elif before is not None and before.generation == value.generation:
             yield from self._replaced(group_id, before, value, time_ms)
         else:
@@ -113,9 +104,6 @@ class ClassicWatch:
         self, group_id: str, before: GroupMetadataValue | None, time_ms: int
     ) -> Iterator[Fact]:
         self._memories.pop(group_id, None)
-        self._deleted[group_id] = None
-        if len(self._deleted) > DEPARTED_MAX:
-            del self._deleted[next(iter(self._deleted))]
         if before is None:
             return
         members = frozenset(each.member_id for each in before.members)
@@ -205,11 +193,10 @@ class ClassicWatch:
 
     def _gone(self, group_id: str, member: MemberMetadata, time_ms: int) -> MemberEvent:
         partitions = decode_assignment(member.assignment) or ()
-        gains = self._memories[group_id].gained.get(_lasting_name(member), Gains(0))
-        last_ms, is_anothers = self._outlook.committed.last_own(
-            group_id, ((*each, gains.of(each)) for each in partitions)
-        )
-        silent_ms = None if last_ms is None else max(time_ms - last_ms, 0)
+        last_ms = self._outlook.committed.last_ms(group_id, partitions)
+        gained_ms = self._memories[group_id].gained.get(_lasting_name(member), 0)
+        is_anothers = last_ms is not None and last_ms < gained_ms
+        silent_ms = None if last_ms is None or is_anothers else max(time_ms - last_ms, 0)
         signs = LastSigns(
             silent_ms=silent_ms,
             session_ms=member.session_timeout,
@@ -343,19 +330,17 @@ def _lasting_name(member: MemberMetadata) -> str:
 
 
 def _gained(
-    known: Mapping[str, Gains[TopicPartition]],
-    before: GroupMetadataValue,
-    after: GroupMetadataValue,
-    time_ms: int,
-) -> dict[str, Gains[TopicPartition]]:
-    """Return when each member got the partitions that it has."""
+    known: Mapping[str, int], before: GroupMetadataValue, after: GroupMetadataValue, time_ms: int
+) -> dict[str, int]:
+    """Return when each member last got partitions that it had not had in the generation before."""
     had, gained = _assignments(before), {}
     for name, assignment in _assignments(after).items():
-        gained[name] = known.get(name, Gains(time_ms))
+        gained[name] = known.get(name, time_ms)
         if assignment != had.get(name):
             has = decode_assignment(assignment) if assignment else ()
             old = decode_assignment(had[name]) if had.get(name) else ()
-            gained[name] = gained[name].more(frozenset(old or ()), frozenset(has or ()), time_ms)
+            if not set(has or ()) <= set(old or ()):
+                gained[name] = time_ms
     return gained
 
 

@@ -93,24 +93,17 @@ class CommittedOffsets:
         """Return how many offsets a group has."""
         return sum(map(len, self._groups.get(group_id, {}).values()))
 
-    def last_own(
-        self, group_id: str, partitions: Iterable[tuple[str, int, int]]
-    ) -> tuple[int | None, bool]:
-        """Return when a member last committed; and, if it did not, whether others did before it.
-
-        ``partitions`` are topics, numbers, and since when the member has each (Unix ms).
-        """
-        topics = self._groups.get(group_id, {})
-        last_ms, has_older = -1, False
-        for topic, partition, since_ms in partitions if topics else ():
-            packed = topics.get(topic, {}).get(partition)
-            if packed is None:
-                continue
-            if (time_ms := packed & _TIME_MASK) >= since_ms:
-                last_ms = max(last_ms, time_ms)
-            else:
-                has_older = True
-        return (None, has_older) if last_ms < 0 else (last_ms, False)
+    def last_ms(self, group_id: str, partitions: Iterable[tuple[str, int]]) -> int | None:
+        """Return when one of these partitions was last committed; None if none ever was."""
+        topics = self._groups.get(group_id)
+        if topics is None:
+            return None
+        times = [
+            packed & _TIME_MASK
+            for topic, partition in partitions
+            if (packed := topics.get(topic, {}).get(partition)) is not None
+        ]
+        return max(times, default=None)
 
 
 def _unpacked(packed: int) -> Committed:

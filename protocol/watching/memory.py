@@ -11,7 +11,6 @@ from protocol.groups.modern.hard_state import EMPTY_EPOCH
 if TYPE_CHECKING:
     from protocol.groups.facts import MemberEvent
     from protocol.groups.modern.reconcile import MemberAssignment
-    from protocol.watching.gains import Gains
 
 FIRST_EPOCHS: Final = (1, 2)
 """That of a new group: groups begin in epoch 1 since Kafka 4.3, in 0 before."""
@@ -53,7 +52,7 @@ class ModernMemory:
     ``members`` are the metadata of those that are gone, ``held`` what members had whose records
     begin to go. ``assigned_ms``: when the target took effect that members are taking over.
     ``told_epoch`` is the last that was told. ``revoking`` and ``went``: since when members are to
-    give up partitions, or are away (Unix ms), ``gained``: when they got which.
+    give up partitions, or are away, ``gained``: when they last got some (Unix ms).
     ``converted_epoch``: that in which the group got its type. ``empty_epoch``: that in which it had
     nothing yet.
 
@@ -89,7 +88,7 @@ class ModernMemory:
     held: dict[str, MemberAssignment] = field(default_factory=dict)
     revoking: dict[str, int] = field(default_factory=dict)
     went: dict[str, int] = field(default_factory=dict)
-    gained: dict[str, Gains[int]] = field(default_factory=dict)
+    gained: dict[str, int] = field(default_factory=dict)
     assigned_ms: int | None = None
     told_epoch: int = 0
     empty_epoch: int = EMPTY_EPOCH

@@ -32,7 +32,7 @@ from protocol.watching.gone import conclude
 from protocol.watching.memory import EpochChange, Gone, ModernMemory
 from protocol.watching.new_target import assigned
 from protocol.watching.outlook import Departed
-from protocol.watching.signs import last_signs, note_gains
+from protocol.watching.signs import last_signs
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -91,8 +91,6 @@ class ModernWatch:
             if memory is not None and memory.write_ms != time_ms:
                 yield from self._end_write(key.group_id, memory)
                 memory.write_ms = time_ms
-            elif key.group_id in self._old:
-                self._open[key.group_id] = self._old.pop(key.group_id)
             yield from take(key, value, time_ms)
 
         return taken
@@ -324,8 +322,10 @@ class ModernWatch:
         if assignment.epoch > max(group.assignment_epoch, memory.told_epoch):
             memory.miss(assignment.epoch)
         held = memory.held.pop(member_id, None)
-        if memory.converted_epoch != assignment.epoch:
-            note_gains(memory, member_id, (held, assignment), time_ms)
+        had = held.assigned.keys() if held is not None else frozenset()
+        has_more = not assignment.assigned.keys() <= had
+        if has_more and memory.converted_epoch != assignment.epoch:
+            memory.gained[member_id] = time_ms
         if assignment.epoch == STATIC_LEAVE_EPOCH:
             if member_id not in memory.went:
                 memory.went[member_id] = time_ms

@@ -6,13 +6,11 @@ from typing import TYPE_CHECKING
 
 from protocol.groups.consumer.group import ConsumerGroupMember
 from protocol.groups.topic_numbers import INDEX_MASK, TOPIC_SHIFT
-from protocol.watching.gains import Gains
 from protocol.watching.gone import LastSigns
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from protocol.groups.modern.reconcile import MemberAssignment
     from protocol.watching.memory import Gone, ModernMemory
     from protocol.watching.outlook import Outlook
 
@@ -20,13 +18,13 @@ if TYPE_CHECKING:
 def last_signs(outlook: Outlook, group_id: str, memory: ModernMemory, gone: Gone) -> LastSigns:
     """Return what the records have of a member before it went."""
     session_ms = gone.member.session_timeout_ms
-    gains = memory.gained.get(gone.member_id, Gains(0))
-    last_ms, is_anothers = outlook.committed.last_own(group_id, _partitions(outlook, gone, gains))
+    last_ms = outlook.committed.last_ms(group_id, _partitions(outlook, gone))
+    is_own = last_ms is not None and last_ms >= memory.gained.get(gone.member_id, 0)
     revoking_ms, went_ms = memory.revoking.get(gone.member_id), memory.went.get(gone.member_id)
     now = gone.time_ms
     return LastSigns(
-        silent_ms=None if last_ms is None else max(now - last_ms, 0),
-        is_anothers=is_anothers,
+        silent_ms=max(now - last_ms, 0) if last_ms is not None and is_own else None,
+        is_anothers=last_ms is not None and not is_own,
         session_ms=outlook.session_timeout_ms if session_ms is None else session_ms,
         is_assumed=session_ms is None,
         revoking_ms=None if revoking_ms is None else max(now - revoking_ms, 0),
@@ -35,28 +33,12 @@ def last_signs(outlook: Outlook, group_id: str, memory: ModernMemory, gone: Gone
     )
 
 
-def _partitions(outlook: Outlook, gone: Gone, gains: Gains[int]) -> Iterator[tuple[str, int, int]]:
-    """Return the partitions that a member had and since when, where they have offsets."""
+def _partitions(outlook: Outlook, gone: Gone) -> Iterator[tuple[str, int]]:
+    """Return the partitions that a member had, where they have offsets that it committed."""
     if not isinstance(gone.member, ConsumerGroupMember):
         return
     for places in (gone.held.assigned, gone.held.revoking):
         for place in places:
             topic = outlook.topics.by_id(outlook.ctx.numbers.uuids[place >> TOPIC_SHIFT])
             if topic is not None:
-                yield topic.name, place & INDEX_MASK, gains.of(place)
-
-
-def note_gains(
-    memory: ModernMemory,
-    member_id: str,
-    assignments: tuple[MemberAssignment | None, MemberAssignment],
-    time_ms: int,
-) -> None:
-    """Note what a member got, by what it had before and has now."""
-    before, after = assignments
-    if before is not None and after.assigned.keys() <= before.assigned.keys():
-        return  # most records: no set is made for them
-    had = frozenset() if before is None else before.assigned.keys() | before.revoking.keys()
-    if not after.assigned.keys() <= had:
-        has = after.assigned.keys() | after.revoking.keys()
-        memory.gained[member_id] = memory.gained.get(member_id, Gains(0)).more(had, has, time_ms)
+                yield topic.name, place & INDEX_MASK

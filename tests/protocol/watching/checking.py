@@ -1,4 +1,4 @@
-"""Compares what is told of a group's log, cleaned or whole, with what its model knows."""
+"""Compares what is told of a share or streams group's log with what its model knows."""
 
 from __future__ import annotations
 
@@ -8,35 +8,14 @@ from protocol.stories.causes import CAUSES
 from protocol.stories.sentence import sentence
 from protocol.stories.story import StoryOutcome, Wait
 from tests.protocol.watching.records import Watched
+from tests.protocol.watching.test_compacted import cleaned, write_ends
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-
     from protocol.stories.story import RebalanceStory
     from tests.protocol.watching.kafka_group import Written
     from tests.protocol.watching.kafka_log import KafkaLog
 
 CLASSIC = "classic"
-
-
-def cleaned(log: list[Written], read: int, looked_at: int, *, tombstones: bool) -> list[Written]:
-    """Return what a reader gets that had come to ``read`` when the cleaner was at work."""
-    last = {each.key: at for at, each in enumerate(log[:looked_at])}
-    return [
-        each
-        for at, each in enumerate(log)
-        if at < read
-        or at >= looked_at
-        or (last[each.key] == at and (tombstones or each.value is not None))
-    ]
-
-
-def write_ends(log: list[Written], part: float) -> int:
-    """Return where a write ends: about as much of the log is before it."""
-    at = int(part * len(log))
-    while 0 < at < len(log) and log[at].time_ms == log[at - 1].time_ms:
-        at += 1
-    return at
 
 
 def told(log: list[Written]) -> list[RebalanceStory]:
@@ -81,27 +60,13 @@ def check_cleaned(
     end = write_ends(group.log, looked_at)
     start = write_ends(group.log[:end], read)
     left = told(cleaned(group.log, start, end, tombstones=tombstones or start > 0))
-    known = without_hidden_lives(left, group.log[start:end] if start else (), group.deaths)
-    check(group, known, is_whole=False, is_read_whole=start == 0)
+    check(group, left, is_whole=False, is_read_whole=start == 0)
     since = group.log[end].time_ms if end < len(group.log) else 1 << 62
     late = {each for each in group.told if each >= since}
-    came = {each.started_ms for each in left}
+    known = {each.started_ms for each in left}
     lives = 1 + sum(1 for each in group.deaths if each >= since)
-    assert len(late - came) <= lives, (sorted(late - came), group.deaths)
+    assert len(late - known) <= lives, (sorted(late - known), group.deaths)
     return left
-
-
-def without_hidden_lives(
-    stories: Sequence[RebalanceStory], looked_at: Sequence[Written], deaths: Iterable[int]
-) -> list[RebalanceStory]:
-    """Leave out what began in what the cleaner looked at, if the group was deleted in it.
-
-    A reader that was before it does not see the end of one life: what is left of the next may go on
-    just where the one before had come to.
-    """
-    times = {each.time_ms for each in looked_at}
-    hidden = set() if times.isdisjoint(deaths) else times
-    return [each for each in stories if each.started_ms not in hidden]
 
 
 def check(

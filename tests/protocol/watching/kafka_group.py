@@ -83,17 +83,15 @@ class KafkaGroup:
     # --- requests
 
     def join(self) -> None:
-        """Let a member join: static, with a regular expression, without topics, or like most."""
+        """Let a member join: a static one, one with a regular expression, or neither."""
         self.last += 1
-        name, kind = f"m{self.last}", self.rng.randrange(4)
+        name, kind = f"m{self.last}", self.rng.randrange(3)
         fields: dict[str, Any] = {"instance_id": f"i{self.last}"} if kind == 0 else {}
         if kind == 1:
             fields |= {"topics": (), "subscribed_topic_regex": PATTERN}
-        if kind == 2:
-            fields |= {"topics": ()}
         self.members[name] = Member(self.last, fields)
         self._write(joined(name, **fields))
-        if kind in {0, 3} or (kind == 1 and self.matches is not None):
+        if kind != 1 or self.matches is not None:
             self._bump(frozenset({Cause.JOINED}), self._shown(name))
         self._assign(name)
 
@@ -125,12 +123,9 @@ class KafkaGroup:
         fields = self.members[name].fields
         if fields.get("subscribed_topic_regex"):
             return
-        causes = {Cause.SUBSCRIBED}
-        if fields.get("topics") == ():
-            causes.add(Cause.JOINED)  # compaction leaves it like a member that joins now
         fields["topics"] = ("t",) if fields.get("topics") == ("t", "u") else ("t", "u")
         self._write(joined(name, **fields))
-        self._bump(frozenset(causes), self._shown(name))
+        self._bump(frozenset({Cause.SUBSCRIBED}), self._shown(name))
         self._assign(name)
 
     def come_back(self) -> None:
@@ -218,9 +213,8 @@ class KafkaGroup:
         return self.rng.choice(sorted(self.members))
 
     def _has_topics(self, name: str) -> bool:
-        fields = self.members[name].fields
-        by_regex = "subscribed_topic_regex" in fields
-        return self.matches is not None if by_regex else fields.get("topics") != ()
+        by_regex = "subscribed_topic_regex" in self.members[name].fields
+        return not by_regex or self.matches is not None
 
     def _matched(self) -> bool:
         return any(each.fields.get("subscribed_topic_regex") for each in self.members.values())

@@ -288,68 +288,6 @@ def test_what_its_partitions_last_owner_committed_says_nothing_of_a_member(
     )
 
 
-def test_what_a_member_committed_before_it_got_more_is_its_own(watched: Watched) -> None:
-    watched.commit(0)
-    watched.now += 3_000
-    watched.write(*gone("b"), epoch(4), *targets(4, {"a": (0, 1, 2, 3)}))
-    watched.write(current("a", 4, 0, 1, 2, 3))
-    watched.news()
-    watched.now += 1_000
-    watched.write(*gone("a"), epoch(5))
-    (told,) = watched.news()
-    assert told.startswith(
-        "epoch 4 → 5: member a (10.0.0.4) left (inferred: its last commit was 4.0 s before, and"
-    )
-
-
-def test_a_partition_that_comes_back_is_had_since_then(watched: Watched) -> None:
-    """Another member committed it meanwhile."""
-    for number, mine in ((4, (1,)), (5, (0, 1))):
-        watched.now += 1_000
-        watched.write(epoch(number, number), *targets(number, {"a": mine}))
-        watched.write(current("a", number, *mine))
-        if number == 4:
-            watched.commit(0)
-    watched.news()
-    watched.now += 1_000
-    watched.write(*gone("a"), epoch(6), *targets(6, {}))
-    assert "no commit of its own is known" in watched.news()[-1]
-
-
-def test_who_joins_without_topics_makes_no_epoch(watched: Watched) -> None:
-    watched.write(joined("c", topics=()), current("c", 3))
-    watched.now += 5_000
-    watched.write(*gone("b"), epoch(4), *targets(4, {"a": (0, 1, 2, 3)}))
-    (told,) = watched.news()
-    assert told.startswith("epoch 3 → 4: member b (10.0.0.4) is gone")
-    watched.now += 5_000
-    watched.write(joined("c"), epoch(5), *targets(5, {"a": (0, 1), "c": (2, 3)}))
-    assert watched.news()[-1].startswith(
-        "epoch 4 → 5: member c (10.0.0.4) subscribes to other topics"
-    )
-
-
-@pytest.mark.parametrize("polls", [1, 2, 3, 7])
-def test_a_write_of_many_records_is_one_in_any_number_of_polls(polls: int) -> None:
-    """So many members are removed at once that their records come in several polls."""
-    watched, names = Watched(), [f"m{number}" for number in range(20)]
-    watched.write(*(joined(each) for each in (*names, "a")), epoch(2))
-    watched.write(*targets(2, {"a": (0, 1, 2, 3)}), *(current(each, 2) for each in names))
-    watched.write(current("a", 2, 0, 1, 2, 3))
-    watched.news()
-    watched.now += 60_000
-    records = [record for each in names for record in gone(each)]
-    records += [epoch(3), *targets(3, {"a": (0, 1)}), current("a", 3, 0, 1)]
-    size = -(-len(records) // polls)
-    for at in range(0, len(records), size):
-        watched.write(*records[at : at + size])
-        watched.tell(watched.watch.flush())
-    assert watched.news() == [
-        "epoch 2 → 3: member m0 (10.0.0.4) is gone (inferred: it left or its session ended; it"
-        " never committed an offset); 0 of 4 partitions moved; 2 without an owner now"
-    ]
-
-
 def test_clocks_that_go_back_give_no_negative_times(watched: Watched) -> None:
     watched.write(joined("s", instance_id="i"), epoch(4), *targets(4, {"s": ()}), current("s", 4))
     watched.write(current("s", -2))

@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 
 from protocol.records import GroupMetadataKey
-from protocol.watching.outlook import DEPARTED_MAX
 from tests.protocol.watching.records import NOW, Watched, generation, member
 
 
@@ -56,38 +55,6 @@ def test_of_a_member_that_commits_seldom_it_is_not_known_how_it_went(watched: Wa
         " last commit was 100.0 s before); 2 of 4 partitions moved; 2 partitions of b served by"
         " nobody for up to 100.0 s"
     ]
-
-
-def test_what_a_member_committed_before_it_got_more_is_its_own(watched: Watched) -> None:
-    watched.commit(0)
-    watched.now += 2_000
-    watched.write(generation(2, member("a", 0, 1, 2), member("b", 3)))
-    watched.news()
-    watched.now += 1_000
-    watched.write(generation(3, member("b", 0, 1, 2, 3)))
-    (told,) = watched.news()
-    assert told.startswith(
-        "generation 2 → 3: member a (10.0.0.4) left (inferred: its last commit was 3.0 s before"
-    )
-
-
-def test_a_group_that_was_deleted_and_begins_anew_is_told(watched: Watched) -> None:
-    """Its first generation was never complete: nobody wrote it."""
-    watched.write(generation(2), (GroupMetadataKey("g"), None))
-    watched.news()
-    watched.now += 60_000
-    watched.write(generation(2, member("c", 0, 1)))
-    (told,) = watched.news()
-    assert told.startswith(
-        "generation 0 → 2: member c (10.0.0.4) joined (inferred: it is new in generation 2;"
-        " 1 generation between is not in the log)"
-    )
-
-
-def test_only_so_many_groups_that_were_deleted_are_remembered(watched: Watched) -> None:
-    for number in range(DEPARTED_MAX + 10):
-        watched.write((GroupMetadataKey(f"g-{number}"), None))
-    assert len(watched.watch._classic._deleted) == DEPARTED_MAX
 
 
 def test_what_another_member_committed_says_nothing_of_who_had_its_partition_last(

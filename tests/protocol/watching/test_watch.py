@@ -136,8 +136,6 @@ def test_beyond_their_number_offsets_are_counted() -> None:
     offsets.remove("g", "t", 0)
     offsets.put("h", "t", 2, Committed(7, NOW))
     assert sorted(offsets.groups()) == ["g", "h"]
-    assert offsets.last_own("h", [("t", 1, 0), ("t", 2, NOW)]) == (NOW, False)
-    assert offsets.last_own("h", [("t", 2, NOW + 1)]) == (None, True)
-    assert offsets.last_own("z", [("t", 2, 0)]) == (None, False)
+    assert (offsets.last_ms("h", [("t", 1), ("t", 2)]), offsets.last_ms("z", [])) == (NOW, None)
     offsets.remove("h", "t", 2)
     assert (len(offsets), offsets.count("h"), offsets.get("g", "t", 1)) == (1, 0, (6, NOW))
