@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from protocol.groups import shadowed
@@ -51,14 +51,12 @@ class _Memory:
     """``created_ms``: when a group without members was first written.
 
     ``taken``: what the last generation took from its owners and gave to nobody. ``is_converted``:
-    it has just become a classic group. ``gained``: when members last got partitions, by their
-    lasting names (Unix ms).
+    it has just become a classic group.
     """
 
     created_ms: int | None = None
     taken: frozenset[tuple[str, int]] = frozenset()
     is_converted: bool = False
-    gained: dict[str, int] = field(default_factory=dict)
 
 
 class ClassicWatch:
@@ -82,7 +80,7 @@ class ClassicWatch:
         is_converted = departed is not None and departed.time_ms == time_ms and departed.members
         if is_converted and value.members:
             memory.is_converted = True
-            memory.gained = dict.fromkeys(map(_lasting_name, value.members), time_ms)
+            self._hand_over(group_id, NO_GENERATION, value)
             yield GroupConverted(
                 group_id=group_id,
                 time_ms=time_ms,
@@ -94,7 +92,7 @@ class ClassicWatch:
             memory.created_ms = time_ms if value.generation == 0 else None
         elif before is None and value.generation > 1:
             # Compaction has left a generation of which nobody knows what it changed.
-            memory.gained = dict.fromkeys(map(_lasting_name, value.members), time_ms)
+            self._hand_over(group_id, NO_GENERATION, value)
         elif before is not None and before.generation == value.generation:
             yield from self._replaced(group_id, before, value, time_ms)
         else:
@@ -171,7 +169,7 @@ class ClassicWatch:
         memory.created_ms, memory.is_converted = None, False
         owned, owns = _owned(before), _owned(after)
         memory.taken = frozenset() if owned is None or owns is None else owned - owns
-        memory.gained = _gained(memory.gained, before, after, joined_ms)
+        self._hand_over(group_id, before, after)
 
     def _events(
         self, group_id: str, before: GroupMetadataValue, after: GroupMetadataValue, time_ms: int
@@ -193,19 +191,28 @@ class ClassicWatch:
 
     def _gone(self, group_id: str, member: MemberMetadata, time_ms: int) -> MemberEvent:
         partitions = decode_assignment(member.assignment) or ()
-        last_ms = self._outlook.committed.last_ms(group_id, partitions)
-        gained_ms = self._memories[group_id].gained.get(_lasting_name(member), 0)
-        is_anothers = last_ms is not None and last_ms < gained_ms
-        silent_ms = None if last_ms is None or is_anothers else max(time_ms - last_ms, 0)
+        last = self._outlook.committed.last(group_id, ((*each, 0) for each in partitions))
+        silent_ms = None if last.time_ms is None else max(time_ms - last.time_ms, 0)
         signs = LastSigns(
             silent_ms=silent_ms,
             session_ms=member.session_timeout,
             is_assumed=False,
-            is_anothers=is_anothers,
+            is_anothers=last.is_anothers,
         )
         kind, inferred = conclude(signs)
         event = _event(group_id, member, kind, time_ms)
         return replace(event, silent_ms=silent_ms, inferred=inferred)
+
+    def _hand_over(
+        self, group_id: str, before: GroupMetadataValue, after: GroupMetadataValue
+    ) -> None:
+        """Note that what members have got was committed by others, if it was in the log by now."""
+        had = _assignments(before)
+        for name, assignment in _assignments(after).items():
+            if assignment and assignment != had.get(name):
+                has = decode_assignment(assignment) or ()
+                old = decode_assignment(had[name]) if had.get(name) else ()
+                self._outlook.committed.hand_over(group_id, {*has}.difference(old or ()))
 
     def _why(
         self,
@@ -327,21 +334,6 @@ def _assignments(value: GroupMetadataValue) -> Mapping[str, bytes]:
 
 def _lasting_name(member: MemberMetadata) -> str:
     return member.group_instance_id or member.member_id
-
-
-def _gained(
-    known: Mapping[str, int], before: GroupMetadataValue, after: GroupMetadataValue, time_ms: int
-) -> dict[str, int]:
-    """Return when each member last got partitions that it had not had in the generation before."""
-    had, gained = _assignments(before), {}
-    for name, assignment in _assignments(after).items():
-        gained[name] = known.get(name, time_ms)
-        if assignment != had.get(name):
-            has = decode_assignment(assignment) if assignment else ()
-            old = decode_assignment(had[name]) if had.get(name) else ()
-            if not set(has or ()) <= set(old or ()):
-                gained[name] = time_ms
-    return gained
 
 
 def _owned(value: GroupMetadataValue) -> frozenset[tuple[str, int]] | None:

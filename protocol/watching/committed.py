@@ -1,6 +1,7 @@
 """The committed offsets of a watched cluster: where each is, and when it was committed.
 
-One integer holds both, so a million offsets take about 160 MB. Nothing else of a commit is kept.
+One integer holds both, and whether somebody else has got the partition since then; so a million
+offsets take about 160 MB. Nothing else of a commit is kept.
 """
 
 from __future__ import annotations
@@ -16,8 +17,10 @@ OFFSETS_MAX: Final = 2_000_000
 NAMES_MAX: Final = 100_000
 """Names of topics that are kept to be shared by groups."""
 
-_TIME_BITS: Final = 48
+_TIME_BITS: Final = 47
 _TIME_MASK: Final = (1 << _TIME_BITS) - 1
+_IS_ANOTHERS: Final = 1 << _TIME_BITS
+_OFFSET_SHIFT: Final = _TIME_BITS + 1
 
 
 class Committed(NamedTuple):
@@ -25,6 +28,16 @@ class Committed(NamedTuple):
 
     offset: int
     time_ms: int
+
+
+class LastCommit(NamedTuple):
+    """When a member last committed one of its partitions (Unix ms); None: it is not known to have.
+
+    ``is_anothers``: there are commits, but each is older than the member's gain of its partition.
+    """
+
+    time_ms: int | None
+    is_anothers: bool
 
 
 class CommittedOffsets:
@@ -54,7 +67,7 @@ class CommittedOffsets:
             if found is None:
                 found = topics[self._same(topic)] = {}
         time_ms = min(max(committed.time_ms, 0), _TIME_MASK)
-        found[partition] = max(committed.offset, 0) << _TIME_BITS | time_ms
+        found[partition] = max(committed.offset, 0) << _OFFSET_SHIFT | time_ms
 
     def _same(self, topic: str) -> str:
         """Return the object that other groups have as this topic's name."""
@@ -93,18 +106,34 @@ class CommittedOffsets:
         """Return how many offsets a group has."""
         return sum(map(len, self._groups.get(group_id, {}).values()))
 
-    def last_ms(self, group_id: str, partitions: Iterable[tuple[str, int]]) -> int | None:
-        """Return when one of these partitions was last committed; None if none ever was."""
+    def hand_over(self, group_id: str, partitions: Iterable[tuple[str, int]]) -> None:
+        """Note that somebody else has these partitions: what is committed by now is not theirs."""
         topics = self._groups.get(group_id)
         if topics is None:
-            return None
-        times = [
-            packed & _TIME_MASK
-            for topic, partition in partitions
-            if (packed := topics.get(topic, {}).get(partition)) is not None
-        ]
-        return max(times, default=None)
+            return
+        for topic, partition in partitions:
+            found = topics.get(topic)
+            if found is not None and partition in found:
+                found[partition] |= _IS_ANOTHERS
+
+    def last(self, group_id: str, partitions: Iterable[tuple[str, int, int]]) -> LastCommit:
+        """Return when the owner of these partitions last committed one of them.
+
+        With each partition comes a time (Unix ms) before which it had somebody else, or 0.
+        """
+        topics = self._groups.get(group_id, {})
+        last_ms, is_anothers = None, False
+        for topic, partition, since_ms in partitions:
+            packed = topics.get(topic, {}).get(partition)
+            if packed is None:
+                continue
+            time_ms = packed & _TIME_MASK
+            if packed & _IS_ANOTHERS or time_ms < since_ms:
+                is_anothers = True
+            elif last_ms is None or time_ms > last_ms:
+                last_ms = time_ms
+        return LastCommit(last_ms, is_anothers and last_ms is None)
 
 
 def _unpacked(packed: int) -> Committed:
-    return Committed(packed >> _TIME_BITS, packed & _TIME_MASK)
+    return Committed(packed >> _OFFSET_SHIFT, packed & _TIME_MASK)

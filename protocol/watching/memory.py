@@ -52,7 +52,8 @@ class ModernMemory:
     ``members`` are the metadata of those that are gone, ``held`` what members had whose records
     begin to go. ``assigned_ms``: when the target took effect that members are taking over.
     ``told_epoch`` is the last that was told. ``revoking`` and ``went``: since when members are to
-    give up partitions, or are away, ``gained``: when they last got some (Unix ms).
+    give up partitions, or are away; ``gained``: when they last got some of topics whose names were
+    not known, by the topics' numbers (Unix ms).
     ``converted_epoch``: that in which the group got its type. ``empty_epoch``: that in which it had
     nothing yet.
 
@@ -88,7 +89,7 @@ class ModernMemory:
     held: dict[str, MemberAssignment] = field(default_factory=dict)
     revoking: dict[str, int] = field(default_factory=dict)
     went: dict[str, int] = field(default_factory=dict)
-    gained: dict[str, int] = field(default_factory=dict)
+    gained: dict[str, dict[int, int]] = field(default_factory=dict)
     assigned_ms: int | None = None
     told_epoch: int = 0
     empty_epoch: int = EMPTY_EPOCH

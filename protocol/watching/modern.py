@@ -32,7 +32,7 @@ from protocol.watching.gone import conclude
 from protocol.watching.memory import EpochChange, Gone, ModernMemory
 from protocol.watching.new_target import assigned
 from protocol.watching.outlook import Departed
-from protocol.watching.signs import last_signs
+from protocol.watching.signs import last_signs, note_gain
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -322,10 +322,8 @@ class ModernWatch:
         if assignment.epoch > max(group.assignment_epoch, memory.told_epoch):
             memory.miss(assignment.epoch)
         held = memory.held.pop(member_id, None)
-        had = held.assigned.keys() if held is not None else frozenset()
-        has_more = not assignment.assigned.keys() <= had
-        if has_more and memory.converted_epoch != assignment.epoch:
-            memory.gained[member_id] = time_ms
+        if memory.converted_epoch != assignment.epoch:
+            note_gain(self._outlook, memory, key, (held, member, time_ms))
         if assignment.epoch == STATIC_LEAVE_EPOCH:
             if member_id not in memory.went:
                 memory.went[member_id] = time_ms

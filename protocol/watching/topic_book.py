@@ -49,11 +49,16 @@ class TopicBook(Topics):
 
     def by_id(self, topic_id: UUID) -> Topic | None:
         """Return the topic with this id, if its name is known; otherwise it is missed."""
-        found = self._by_id.get(topic_id) or self._learned.get(topic_id)
+        found = self._found(topic_id)
         is_new = found is None and topic_id not in self._unfound
         if is_new and len(self._missed) < MISSED_MAX:
             self._missed.add(topic_id)
         return found
+
+    def name_of(self, topic_id: UUID) -> str | None:
+        """Return the name of the topic with this id, if it is known; nobody needs it yet."""
+        found = self._found(topic_id)
+        return None if found is None else found.name
 
     @property
     def misses(self) -> bool:
@@ -63,6 +68,9 @@ class TopicBook(Topics):
         is that of a topic that is gone, or that the user may not describe.
         """
         return bool(self._missed)
+
+    def _found(self, topic_id: UUID) -> Topic | None:
+        return self._by_id.get(topic_id) or self._learned.get(topic_id)
 
     def _learn(self, topic: Topic) -> None:
         self._learned[topic.topic_id] = topic

@@ -25,6 +25,7 @@ from protocol.records import (
     StreamsGroupMetadataKey,
     StreamsGroupTopologyKey,
 )
+from protocol.watching.topic_book import TopicBook
 from tests.protocol.watching.records import (
     NOW,
     TOPIC,
@@ -286,6 +287,55 @@ def test_what_its_partitions_last_owner_committed_says_nothing_of_a_member(
         "epoch 4 → 5: member c (10.0.0.4) is gone (inferred: it left or its session ended; no"
         " commit of its own is known)"
     )
+
+
+def test_what_a_member_committed_of_its_own_counts_though_it_gained_more_since(
+    watched: Watched,
+) -> None:
+    watched.commit(0)
+    watched.commit(3)
+    watched.now += 4_000
+    watched.write(*gone("a"), epoch(4), *targets(4, {"b": (2, 3, 0, 1)}))
+    watched.write(current("b", 4, 2, 3, 0, 1))
+    watched.news()
+    watched.now += 4_000
+    watched.write(*gone("b"), epoch(5))
+    (told,) = watched.news()
+    assert told.startswith(
+        "epoch 4 → 5: member b (10.0.0.4) sent no heartbeat within its session timeout (inferred:"
+        " its last commit was 8.0 s before, and its session timeout is presumably 10.0 s)"
+    )
+
+
+def test_what_a_member_is_giving_up_and_keeps_after_all_is_not_gained(watched: Watched) -> None:
+    watched.commit(3)
+    watched.write(joined("c"), epoch(4), *targets(4, {"b": (2,), "c": (3,)}), current("c", 4))
+    watched.write(current("b", 3, 2, state=1, revoking=(3,)), current("a", 4, 0, 1))
+    watched.now += 1_000
+    watched.write(*gone("c"), epoch(5), *targets(5, {"b": (2, 3)}), current("b", 5, 2, 3))
+    watched.news()
+    watched.now += 1_000
+    watched.write(*gone("b"), epoch(6), *targets(6, {"a": (0, 1, 2, 3)}))
+    *_, told = watched.news()
+    assert "member b (10.0.0.4) left (inferred: its last commit was 2.0 s before" in told
+
+
+def test_what_a_topic_had_committed_before_its_name_was_known_is_not_its_own(
+    watched: Watched,
+) -> None:
+    """Only a name tells of which partition a commit is."""
+    topics, watched.watch.outlook.topics = watched.watch.outlook.topics, TopicBook()
+    watched.commit(2)
+    watched.now += 1_000
+    watched.write(joined("c"), epoch(4), *targets(4, {"b": (3,), "c": (2,)}))
+    watched.write(current("b", 4, 3), current("c", 4, 2), current("a", 4, 0, 1))
+    watched.watch.outlook.topics = topics
+    watched.news()
+    watched.now += 1_000
+    watched.write(*gone("c"), epoch(5), *targets(5, {"b": (2, 3)}))
+    (told,) = watched.news()
+    assert told.startswith("epoch 4 → 5: member c (10.0.0.4) is gone")
+    assert "no commit of its own is known" in told
 
 
 def test_clocks_that_go_back_give_no_negative_times(watched: Watched) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from protocol.records import GroupMetadataKey
@@ -71,6 +73,58 @@ def test_what_another_member_committed_says_nothing_of_who_had_its_partition_las
         "generation 2 → 3: member c (10.0.0.4) is gone (inferred: it left or its session ended; no"
         " commit of its own is known)"
     )
+
+
+def test_what_a_member_committed_of_its_own_counts_though_it_gained_more_since(
+    watched: Watched,
+) -> None:
+    watched.write(generation(2, member("a", 0), member("b", 2, 3), member("c", 1)))
+    watched.now += 1_000
+    watched.commit(1)
+    watched.commit(2)
+    watched.now += 1_000
+    watched.write(generation(3, member("a", 0), member("b", 2, 3, 1)))
+    watched.news()
+    watched.now += 1_000
+    watched.write(generation(4, member("a", 0, 1, 2, 3)))
+    (told,) = watched.news()
+    assert told.startswith(
+        "generation 3 → 4: member b (10.0.0.4) left (inferred: its last commit was 2.0 s before,"
+        " and its session timeout is 10.0 s)"
+    )
+
+
+def test_a_static_member_under_another_member_id_has_not_gained_what_it_had() -> None:
+    watched = Watched()
+    old, new = ({"instance": "i", "member_id": each} for each in ("old", "new"))
+    watched.write(generation(1, member("a", 0), member("b", 1, **old), member("c")))
+    watched.commit(1)
+    watched.now += 1_000
+    watched.commit(0)
+    watched.write(generation(2, member("b", 1, 0, **new), member("c")))
+    watched.news()
+    watched.now += 1_000
+    watched.write(generation(3, member("c", 0, 1)))
+    (told,) = watched.news()
+    assert "member i (10.0.0.4) left (inferred: its last commit was 2.0 s before" in told
+
+
+@pytest.mark.parametrize("is_read", [False, True])
+def test_of_an_assignment_that_cannot_be_read_nothing_is_known(
+    watched: Watched, *, is_read: bool
+) -> None:
+    watched.commit(2)
+    watched.now += 1_000
+    unread = replace(member("b"), assignment=b"\xff")
+    watched.write(generation(2, member("a", 0, 1), unread))
+    if is_read:
+        watched.write(generation(3, member("a", 0, 1), member("b", 2, 3)))
+    watched.news()
+    watched.now += 1_000
+    watched.write(generation(3 + is_read, member("a", 0, 1, 2, 3)))
+    (told,) = watched.news()
+    known = "no commit of its own is known" if is_read else "it never committed an offset"
+    assert f"is gone (inferred: it left or its session ended; {known})" in told
 
 
 def test_the_last_member_is_gone(watched: Watched) -> None:
