@@ -87,6 +87,8 @@ class ModernWatch:
         """Return what takes a record, and notes before that whether it is the first of a write."""
 
         def taken(key: Any, value: Any, time_ms: int) -> Iterator[Fact]:
+            if key.group_id in self._old:
+                self._open[key.group_id] = self._old.pop(key.group_id)
             memory = self._memories.get(key.group_id)
             if memory is not None and memory.write_ms != time_ms:
                 yield from self._end_write(key.group_id, memory)
