@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from protocol.groups.facts import MemberEventKind, TopicsCause
+from protocol.groups.facts import TopicsCause
 from protocol.groups.streams.group import StreamsGroup
 from protocol.groups.topic_numbers import INDEX_MASK, TOPIC_SHIFT
 from protocol.watching.memory import Waiting
@@ -31,17 +31,20 @@ OTHER_HASH: Final = "their hash is another one, and no member changed"
 def note_member(
     group: ModernGroup[Any], memory: ModernMemory, event: MemberEvent, before: Any, after: Any
 ) -> None:
-    """Note an event of a member, with its records' values (``before`` is None if it is new)."""
+    """Note an event of a member, with its records' values (``before`` is None if it is new).
+
+    An epoch follows a new subscription: not one by a regular expression that is not resolved yet,
+    and none of a member that joins and subscribes to nothing. Of a streams group it always does.
+    """
     member_id = event.member_id
     memory.waiting.pop(member_id, None)
     names, regex = group.subscribed(after)
     had: tuple[Any, str] = ((), "") if before is None else group.subscribed(before)
-    is_new_regex = regex != had[1]
-    if regex and is_new_regex and regex not in group.regexes:
+    is_resolved = regex != had[1]
+    if regex and is_resolved and regex not in group.regexes:
         memory.waiting[member_id] = Waiting(regex, event)
-        is_minor = set(names) == set(had[0])
-    else:
-        is_minor = event.kind is MemberEventKind.UPDATED and not isinstance(group, StreamsGroup)
+        is_resolved = False
+    is_minor = set(names) == set(had[0]) and not is_resolved and not group.kind.every_change_bumps
     (memory.minor if is_minor else memory.candidates).append(event)
 
 

@@ -83,15 +83,20 @@ class KafkaGroup:
     # --- requests
 
     def join(self) -> None:
-        """Let a member join: a static one, one with a regular expression, or neither."""
+        """Let a member join: a static one, one with a regular expression, or neither.
+
+        No epoch follows one that subscribes to nothing yet.
+        """
         self.last += 1
         name, kind = f"m{self.last}", self.rng.randrange(3)
         fields: dict[str, Any] = {"instance_id": f"i{self.last}"} if kind == 0 else {}
         if kind == 1:
             fields |= {"topics": (), "subscribed_topic_regex": PATTERN}
+        elif self.rng.random() < 0.2:
+            fields |= {"topics": ()}
         self.members[name] = Member(self.last, fields)
         self._write(joined(name, **fields))
-        if kind != 1 or self.matches is not None:
+        if self._has_topics(name):
             self._bump(frozenset({Cause.JOINED}), self._shown(name))
         self._assign(name)
 
@@ -213,8 +218,10 @@ class KafkaGroup:
         return self.rng.choice(sorted(self.members))
 
     def _has_topics(self, name: str) -> bool:
-        by_regex = "subscribed_topic_regex" in self.members[name].fields
-        return not by_regex or self.matches is not None
+        fields = self.members[name].fields
+        if "subscribed_topic_regex" in fields:
+            return self.matches is not None
+        return fields.get("topics") != ()
 
     def _matched(self) -> bool:
         return any(each.fields.get("subscribed_topic_regex") for each in self.members.values())

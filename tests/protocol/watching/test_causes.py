@@ -88,6 +88,36 @@ def test_a_member_that_is_written_again_and_again_takes_no_memory(watched: Watch
     assert len(memory.candidates) + len(memory.minor) <= 1
 
 
+@pytest.mark.parametrize("fields", [{}, {"instance_id": "i"}])
+def test_who_subscribes_to_nothing_yet_makes_no_epoch(
+    watched: Watched, fields: dict[str, str]
+) -> None:
+    """Neither is it the cause of the next one, nor is one missing in the log."""
+    watched.write(joined("c", topics=(), **fields), current("c", 3))
+    watched.now += 5_000
+    watched.write(*gone("b"), epoch(4), *targets(4, {"a": (0, 1, 2, 3), "c": ()}))
+    watched.write(current("a", 4, 0, 1, 2, 3), current("c", 4))
+    watched.now += 5_000
+    watched.write(joined("d", topics=()), epoch(5, 2), *targets(5, {"a": (0, 1, 2), "d": ()}))
+    watched.now += 5_000
+    watched.write(joined("c", **fields), epoch(6, 2), *targets(6, {"a": (0, 1), "c": (2,)}))
+    told = [each.split(" (")[0] for each in watched.news()]
+    assert told == [
+        "epoch 3 → 4: member b",
+        f"epoch 4 → 5: {TOPICS_CHANGED.split(' (', maxsplit=1)[0]}",
+        f"epoch 5 → 6: member {fields.get('instance_id', 'c')}",
+    ]
+
+
+def test_a_group_may_begin_with_a_member_that_subscribes_to_nothing_yet() -> None:
+    watched = Watched()
+    watched.write(joined("a", topics=()), current("a", 1))
+    watched.now += 5_000
+    watched.write(joined("b"), epoch(2), *targets(2, {"a": (), "b": (0, 1, 2, 3)}))
+    (told,) = watched.news()
+    assert told.startswith("epoch 1 → 2: member b (10.0.0.4) joined; 4 partitions newly assigned")
+
+
 def test_a_regular_expression_that_is_only_looked_at_again_is_no_cause() -> None:
     watched = Watched()
     watched.write(by_regex("a", "t.*"))
