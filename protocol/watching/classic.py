@@ -90,23 +90,22 @@ class ClassicWatch:
             )
         elif before is None and not value.members:
             memory.created_ms = time_ms if value.generation == 0 else None
-        elif before is None and value.generation > 1:
-            # Compaction has left a generation of which nobody knows what it changed.
+        elif before is None and departed is None and value.generation > 1:
+            # Compaction may have left a generation of which nobody knows what it changed.
             self._hand_over(group_id, NO_GENERATION, value)
         elif before is not None and before.generation == value.generation:
             yield from self._replaced(group_id, before, value, time_ms)
         else:
-            yield from self._rebalanced(group_id, before or _nobody(value), value, time_ms)
+            yield from self._rebalanced(group_id, before or NO_GENERATION, value, time_ms)
 
     def _removed(
         self, group_id: str, before: GroupMetadataValue | None, time_ms: int
     ) -> Iterator[Fact]:
         self._memories.pop(group_id, None)
-        if before is None:
-            return
-        members = frozenset(each.member_id for each in before.members)
-        self._outlook.depart(group_id, Departed(CLASSIC, members, time_ms, before.generation))
-        if not members:
+        last = before or NO_GENERATION
+        members = frozenset(each.member_id for each in last.members)
+        self._outlook.depart(group_id, Departed(CLASSIC, members, time_ms, last.generation))
+        if before is not None and not members:
             yield GroupDeleted(group_id=group_id, time_ms=time_ms)
 
     def _replaced(
@@ -276,11 +275,6 @@ class ClassicWatch:
                 return _Why(RebalanceTrigger.TOPICS_CHANGED, None, why)
         why = "the members and their subscriptions are those of the generation before"
         return _Why(RebalanceTrigger.NOT_RECORDED, None, why)
-
-
-def _nobody(value: GroupMetadataValue) -> GroupMetadataValue:
-    """Return the generation before the first one that the log has."""
-    return replace(NO_GENERATION, generation=max(value.generation - 1, 0))
 
 
 def _event(

@@ -29,7 +29,7 @@ from protocol.groups.streams.group import StreamsGroup
 from protocol.records import ShareGroupStatePartitionMetadataKey
 from protocol.watching import causes
 from protocol.watching.gone import conclude
-from protocol.watching.memory import EpochChange, Gone, ModernMemory
+from protocol.watching.memory import LOST_EPOCH, EpochChange, Gone, ModernMemory
 from protocol.watching.new_target import assigned
 from protocol.watching.outlook import Departed
 from protocol.watching.signs import last_signs, note_gain
@@ -241,10 +241,10 @@ class ModernWatch:
     ) -> Iterator[Fact]:
         memory = self._memories.pop(group_id, None)
         yield from () if memory is None else memory.replaced.values()
-        if memory is not None and memory.gone:
-            members = frozenset(each.member_id for each in memory.gone)
-            self._outlook.depart(group_id, Departed(self._type, members, time_ms, memory.epoch))
-        elif group is not None:
+        members = frozenset(each.member_id for each in (memory.gone if memory is not None else ()))
+        epoch = memory.epoch if memory is not None and members else LOST_EPOCH
+        self._outlook.depart(group_id, Departed(self._type, members, time_ms, epoch))
+        if group is not None and not members:
             yield GroupDeleted(group_id=group_id, time_ms=time_ms)
 
     def _regex(self, key: Any, value: Any, time_ms: int) -> Iterator[Fact]:

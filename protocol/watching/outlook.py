@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     from protocol.groups.context import Context
 
 DEPARTED_MAX: Final = 1_000
+"""Groups whose end is remembered until another one has their id."""
+
 SESSION_TIMEOUT_MS: Final = 45_000
 """The default of Kafka's consumers and groups."""
 
@@ -22,7 +24,8 @@ class Departed:
     """A group whose records went at ``time_ms``, in this epoch or generation.
 
     It becomes one of another type if the records of that are written at once with its tombstones,
-    and if it had members: in its records, or only waiting to join.
+    and if it had members: in its records, or only waiting to join. A group that comes later with
+    its id is new.
     """
 
     group_type: str
@@ -48,7 +51,7 @@ class Outlook:
     """``ctx`` has the groups as the core replays them.
 
     ``session_timeout_ms`` is assumed of members whose records do not have it. ``departed`` are
-    groups that are changing their type, by id. ``is_silent``: nobody reads the facts.
+    groups that have ended or are changing their type, by id. ``is_silent``: nobody reads the facts.
     """
 
     ctx: Context
@@ -59,7 +62,8 @@ class Outlook:
     is_silent: bool = False
 
     def depart(self, group_id: str, departed: Departed) -> None:
-        """Note that a group is changing its type; the oldest one is forgotten if they are many."""
+        """Note that a group ends or changes its type; the oldest is forgotten if they are many."""
+        self.departed.pop(group_id, None)
         self.departed[group_id] = departed
         if len(self.departed) > DEPARTED_MAX:
             del self.departed[next(iter(self.departed))]

@@ -3,11 +3,23 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
-from protocol.records import GroupMetadataKey
-from tests.protocol.watching.records import NOW, Watched, generation, member
+from protocol.records import ConsumerGroupMetadataKey, GroupMetadataKey
+from protocol.watching.outlook import DEPARTED_MAX
+from tests.protocol.watching.records import (
+    NOW,
+    Watched,
+    epoch,
+    generation,
+    gone,
+    joined,
+    member,
+)
+
+TOMBSTONE = (GroupMetadataKey("g"), None)
 
 
 @pytest.fixture
@@ -233,3 +245,44 @@ def test_a_group_that_is_deleted_and_one_that_has_its_id(watched: Watched) -> No
     (told,) = watched.news()
     assert told.startswith("generation 0 → 1: member z (10.0.0.4) joined")
     assert watched.now > NOW
+
+
+ENDS: dict[str, list[list[tuple[Any, Any]]]] = {
+    "a classic group": [[generation(57, member("a", 0))], [generation(58)], [TOMBSTONE]],
+    "one with members": [[generation(57, member("a", 0))], [TOMBSTONE]],
+    "one of which the log has only that": [[TOMBSTONE]],
+    "a consumer group": [
+        [joined("a"), epoch(2)],
+        [*gone("a"), epoch(3)],
+        [(ConsumerGroupMetadataKey("g"), None)],
+    ],
+}
+
+
+@pytest.mark.parametrize("ends", ENDS.values(), ids=ENDS.keys())
+def test_a_group_that_comes_after_one_that_was_deleted_is_new(
+    ends: list[list[tuple[Any, Any]]],
+) -> None:
+    """Before Kafka 4 a group without an assignment is not written, so its second may be first."""
+    watched = Watched()
+    for each in ends:
+        watched.write(*each)
+        watched.now += 60_000
+    watched.news()
+    watched.write(generation(2, member("z", 0)))
+    assert watched.news() == [
+        "generation 0 → 2: member z (10.0.0.4) joined (inferred: it is new in generation 2; 1"
+        " generation between is not in the log); 1 partition newly assigned"
+    ]
+
+
+def test_of_very_many_groups_that_are_deleted_the_last_are_remembered() -> None:
+    watched = Watched()
+    for number in range(2 * DEPARTED_MAX):
+        watched.write((GroupMetadataKey(f"g{number}"), None))
+    key, value = generation(2, member("z", 0))
+    for number in (0, 2 * DEPARTED_MAX - 1):
+        watched.write((replace(key, group=f"g{number}"), value))
+    (told,) = watched.news()
+    assert told.startswith(f"group g{2 * DEPARTED_MAX - 1}: generation 0 → 2: member z")
+    assert len(watched.watch.outlook.departed) < DEPARTED_MAX
