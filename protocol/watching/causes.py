@@ -37,10 +37,11 @@ def note_member(
     and none of a member that joins and subscribes to nothing. Of a streams group it always does.
     """
     member_id = event.member_id
-    memory.waiting.pop(member_id, None)
     names, regex = group.subscribed(after)
     had: tuple[Any, str] = ((), "") if before is None else group.subscribed(before)
     is_resolved = regex != had[1]
+    if is_resolved:
+        memory.waiting.pop(member_id, None)
     if regex and is_resolved and regex not in group.regexes:
         memory.waiting[member_id] = Waiting(regex, event)
         is_resolved = False

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -157,6 +158,19 @@ def test_who_waits_for_its_regular_expression_did_not_cause_what_comes_first(
     told = watched.news()
     assert told[0].startswith("epoch 3 → 4: member b (10.0.0.4) is gone")
     assert told[1].startswith("epoch 4 → 5: member c (10.0.0.4) joined")
+
+
+def test_who_moves_to_another_host_still_waits_for_its_regular_expression(
+    watched: Watched,
+) -> None:
+    watched.write(by_regex("c", "t.*"), current("c", 3))
+    watched.now += 20
+    key, value = by_regex("c", "t.*")
+    watched.write((key, replace(value, client_host="/10.0.0.9")))
+    watched.now += 20
+    watched.write(regex("t.*", "t"), epoch(4, 2), *targets(4, {"a": (0, 1), "c": (2, 3)}))
+    (told,) = watched.news()
+    assert told.startswith("epoch 3 → 4: member c (10.0.0.4) joined")
 
 
 def test_an_expression_that_matches_nothing_at_first_has_no_member_as_its_cause_later(
