@@ -1,81 +1,59 @@
-"""A consumer group that writes its records as Kafka's coordinator does, and knows what is true.
-
-Each step writes the records of one request, with a time of their own. ``causes`` has why the epoch
-of that time came, ``owned`` who owns each partition as of a target, by a number that a static
-member keeps.
-"""
+"""A consumer group that writes its records as Kafka's coordinator does, and knows what is true."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from protocol.records import (
     ConsumerGroupMetadataKey,
     ConsumerGroupRegularExpressionKey,
     ConsumerGroupRegularExpressionValue,
     ConsumerGroupTargetAssignmentMetadataKey,
-    Record,
-    encode,
 )
 from protocol.stories.causes import Cause
-from tests.protocol.watching.records import NOW, current, epoch, gone, joined, targets
-
-if TYPE_CHECKING:
-    import random
-    from collections.abc import Iterable
+from tests.protocol.watching.kafka_log import LEFT, MEMBERS_MAX, KafkaLog, owners_of
+from tests.protocol.watching.records import current, epoch, gone, joined, targets
 
 PATTERN = "t.*"
 PARTITIONS = range(6)
-GONE = frozenset({Cause.LEFT, Cause.EXPIRED, Cause.GONE, Cause.NOT_REVOKED})
-
-
-@dataclass
-class Written:
-    """One record as it is in the log, and when it was written."""
-
-    time_ms: int
-    key: bytes
-    value: bytes | None
 
 
 @dataclass
 class Member:
-    """A member; ``number`` is that of its instance, or its own."""
+    """A member; ``number`` is that of its instance, or its own.
+
+    ``joined`` is the group's epoch when it joined, ``epoch`` that of what it has.
+    """
 
     number: int
     fields: dict[str, Any]
-    has: tuple[int, ...] | None = None
+    joined: int
+    epoch: int = 0
 
 
 @dataclass
-class KafkaGroup:
-    """The group and its log."""
+class KafkaGroup(KafkaLog):
+    """The group and its log; ``waiting`` members joined before their expression was resolved."""
 
-    rng: random.Random
-    now: int = NOW
-    log: list[Written] = field(default_factory=list)
-    causes: dict[int, tuple[frozenset[Cause], str]] = field(default_factory=dict)
-    owned: dict[tuple[int, int], dict[int, int]] = field(default_factory=dict)
-    life: int = 0
-    epoch: int = 1
-    target_epoch: int = 1
     topics_hash: int = 0
     matches: tuple[str, ...] | None = None
     members: dict[str, Member] = field(default_factory=dict)
     target: dict[str, tuple[int, ...]] = field(default_factory=dict)
-    last: int = 0
+    waiting: list[str] = field(default_factory=list)
 
     def step(self) -> None:
         """Do something that can happen now."""
         names = sorted(self.members)
-        able = [self.join] if len(names) < 4 else []
+        able = [self.join] if len(names) < MEMBERS_MAX else []
         if names:
             able += [self.heartbeat] * 4
-            able += [self.leave, self.move, self.subscribe, self.come_back, self.topics_change]
+            able += [self.leave, self.move, self.subscribe, self.come_back]
+            if any(map(self._has_topics, names)):
+                able += [self.topics_change]
             if any(each.fields.get("subscribed_topic_regex") for each in self.members.values()):
                 able += [self.resolve, self.resolve]
-        elif self.epoch > 1:
+        elif self.epoch > self.first_epoch:
             able += [self.delete]
         self.now += self.rng.randrange(1, 20_000)
         self.rng.choice(able)()
@@ -94,10 +72,12 @@ class KafkaGroup:
             fields |= {"topics": (), "subscribed_topic_regex": PATTERN}
         elif self.rng.random() < 0.2:
             fields |= {"topics": ()}
-        self.members[name] = Member(self.last, fields)
+        self.members[name] = Member(self.last, fields, self.epoch)
         self._write(joined(name, **fields))
         if self._has_topics(name):
-            self._bump(frozenset({Cause.JOINED}), self._shown(name))
+            self._bump({Cause.JOINED: self._shown(name)})
+        elif kind == 1:
+            self.waiting.append(name)
         self._assign(name)
 
     def leave(self) -> None:
@@ -108,9 +88,9 @@ class KafkaGroup:
         if self.matches is not None and not self._matched():
             self._write((ConsumerGroupRegularExpressionKey("g", PATTERN), None))
             self.matches = None
-        self._bump(GONE, shown)
+        self._bump(dict.fromkeys(LEFT, shown))
         if not self.members:
-            self.owned[self.life, self.epoch] = {}
+            self.emptied()
 
     def heartbeat(self) -> None:
         """Let a member compute the target, if that is due, and take its own over."""
@@ -130,7 +110,7 @@ class KafkaGroup:
             return
         fields["topics"] = ("t",) if fields.get("topics") == ("t", "u") else ("t", "u")
         self._write(joined(name, **fields))
-        self._bump(frozenset({Cause.SUBSCRIBED}), self._shown(name))
+        self._subscribed(name, {Cause.SUBSCRIBED})
         self._assign(name)
 
     def come_back(self) -> None:
@@ -143,10 +123,10 @@ class KafkaGroup:
         new, shown = f"m{self.last}", old.fields["instance_id"]
         target = self.target.get(name, ())
         self._drop(name)
-        self.members[new] = Member(old.number, {**old.fields}, target)
+        self.members[new] = Member(old.number, {**old.fields}, old.joined)
         self.target[new] = target
         self._write(joined(new, **old.fields), *targets(0, {new: target})[:-1])
-        self._write(current(new, self.target_epoch, *target))
+        self._take_over(new)
         how = self.rng.randrange(3)
         if how == 1:
             self.members[new].fields["client_host"] = "/10.0.0.77"
@@ -154,13 +134,15 @@ class KafkaGroup:
         if how == 2:
             self.members[new].fields["topics"] = ("t", f"v{self.last}")
             self._write(joined(new, **self.members[new].fields))
-            self._bump(frozenset({Cause.STATIC_REPLACED, Cause.SUBSCRIBED}), shown)
+            self._subscribed(new, {Cause.STATIC_REPLACED, Cause.SUBSCRIBED})
             self._assign(new)
+        else:
+            self.unchanged.append((self.now, shown))
 
     def topics_change(self) -> None:
         """Let a heartbeat find other topics."""
         self.topics_hash += 1
-        self._bump(frozenset({Cause.TOPICS_CHANGED}), "")
+        self._bump({Cause.TOPICS_CHANGED: ""})
         self._assign(self._any())
 
     def resolve(self) -> None:
@@ -169,22 +151,33 @@ class KafkaGroup:
         changed, self.matches = found != self.matches, found
         value = ConsumerGroupRegularExpressionValue(topics=found, version=1, timestamp=self.now)
         self._write((ConsumerGroupRegularExpressionKey("g", PATTERN), value))
-        if changed:
-            self._bump(frozenset({Cause.REGEX_RESOLVED, Cause.JOINED}), "")
+        if self.waiting:
+            names = [self._shown(each) for each in self.waiting]
+            self.instead[self.now] = frozenset(
+                ((Cause.REGEX_RESOLVED, ""), *((Cause.JOINED, each) for each in names))
+            )
+            self._bump({Cause.JOINED: names[0]})
+        elif changed:
+            self._bump({Cause.REGEX_RESOLVED: ""})
+        self.waiting.clear()
 
     def delete(self) -> None:
         """Delete the group, which has no members."""
         self._write((ConsumerGroupTargetAssignmentMetadataKey("g"), None))
         self._write((ConsumerGroupMetadataKey("g"), None))
-        self.epoch = self.target_epoch = 1
-        self.life += 1
         self.target.clear()
+        self.end()
 
     # --- what they write
 
-    def _bump(self, causes: frozenset[Cause], shown: str) -> None:
-        self.epoch += 1
-        self.causes[self.now] = (causes, shown)
+    def _subscribed(self, name: str, causes: set[Cause]) -> None:
+        shown, member = self._shown(name), self.members[name]
+        if member.joined == self.epoch:  # without its first record nothing says that it was here
+            self.instead[self.now] = frozenset({(Cause.JOINED, shown)})
+        self._bump(dict.fromkeys(sorted(causes), shown))
+
+    def _bump(self, causes: dict[Cause, str]) -> None:
+        self.because(causes)
         self._write(epoch(self.epoch, self.topics_hash))
 
     def _assign(self, name: str) -> None:
@@ -196,23 +189,31 @@ class KafkaGroup:
                 each: tuple(PARTITIONS[at :: len(able)]) for at, each in enumerate(able)
             }
             changed = {each: new[each] for each in new if self.target.get(each) != new[each]}
-            self.target, self.target_epoch = new, self.epoch
+            self.target = new
             self._write(*targets(self.epoch, changed))
-            self.owned[self.life, self.epoch] = {
-                place: self.members[each].number for each in new for place in new[each]
-            }
-        member, target = self.members[name], self.target.get(name, ())
-        self._write(current(name, self.target_epoch, *target))
-        member.has = target
+            numbers = {each: member.number for each, member in self.members.items()}
+            if self.since is None:  # it was told when the last member went
+                self.target_epoch = self.epoch
+            else:
+                self.assigned(owners_of(new, numbers), len(new))
+        self._take_over(name)
+
+    def _take_over(self, name: str) -> None:
+        """Let a member have what its target says."""
+        self.members[name].epoch = self.target_epoch
+        self._write(current(name, self.target_epoch, *self.target.get(name, ())))
+        is_done = all(each.epoch == self.epoch for each in self.members.values())
+        self.settle(is_done=is_done, shown=self._shown(name))
 
     def _drop(self, name: str) -> None:
         self._write(*gone(name))
         del self.members[name]
         self.target.pop(name, None)
+        if name in self.waiting:
+            self.waiting.remove(name)
 
     def _write(self, *records: tuple[Any, Any]) -> None:
-        for each in records:
-            self.log.append(Written(self.now, *encode(Record(*each))))
+        self.write(list(records))
 
     def _any(self) -> str:
         return self.rng.choice(sorted(self.members))
@@ -229,18 +230,3 @@ class KafkaGroup:
     def _shown(self, name: str) -> str:
         shown: str = self.members[name].fields.get("instance_id", name)
         return shown
-
-    def moves(self, time_ms: int, before: int, after: int) -> tuple[int, int, int] | None:
-        """Return how many partitions moved, got an owner and lost it between two targets."""
-        life = sum(each < time_ms for each in self.deaths)
-        old, new = self.owned.get((life, before), {}), self.owned.get((life, after))
-        if new is None:
-            return None
-        moved = sum(1 for each in old if each in new and old[each] != new[each])
-        return moved, len(new.keys() - old.keys()), len(old.keys() - new.keys())
-
-    @property
-    def deaths(self) -> Iterable[int]:
-        """When the group was deleted."""
-        key, _ = encode(Record(ConsumerGroupMetadataKey("g"), None))
-        return [each.time_ms for each in self.log if each.key == key and each.value is None]

@@ -1,4 +1,4 @@
-"""What share and streams groups that write as Kafka's coordinator does have in common.
+"""What consumer, share and streams groups that write as Kafka's coordinator does have in common.
 
 Each step writes the records of one request, with a time of their own. What is true is noted beside
 the log: why each epoch came, and of each target whom it took from and gave to, and who had it last.
@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 
 from protocol.records import GroupMetadataKey, Record, encode
 from protocol.stories.causes import Cause
-from tests.protocol.watching.kafka_group import Written
 from tests.protocol.watching.records import NOW, generation, member
 
 if TYPE_CHECKING:
@@ -24,6 +23,15 @@ MEMBERS_MAX = 4
 LEFT = frozenset({Cause.LEFT, Cause.GONE})
 EXPIRED = frozenset({Cause.EXPIRED, Cause.GONE})
 NOT_REVOKED = frozenset({Cause.NOT_REVOKED, Cause.GONE})
+
+
+@dataclass
+class Written:
+    """One record as it is in the log, and when it was written."""
+
+    time_ms: int
+    key: bytes
+    value: bytes | None
 
 
 @dataclass(kw_only=True)
@@ -49,6 +57,7 @@ class Told:
 class KafkaLog:
     """The group's log and what is true of it; ``told`` and ``causes`` by when a story begins.
 
+    ``instead`` are causes that a log may show instead that the cleaner has been at.
     ``first_epoch`` is that of a group without records: 1, and 0 before Kafka 4.3.
     """
 
@@ -56,6 +65,7 @@ class KafkaLog:
     now: int = NOW
     log: list[Written] = field(default_factory=list)
     causes: dict[int, dict[Cause, str]] = field(default_factory=dict)
+    instead: dict[int, frozenset[tuple[Cause, str]]] = field(default_factory=dict)
     told: dict[int, Told] = field(default_factory=dict)
     unchanged: list[tuple[int, str]] = field(default_factory=list)
     deaths: list[int] = field(default_factory=list)
