@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from kio.records.readers import read_batch
+from kio.serial.readers import read_signed_varint, read_signed_varlong
 
 from protocol.stories.sentence import sentence
 from protocol.stories.teller import StoryTeller
@@ -16,8 +17,11 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 LOGS = Path(__file__).parents[1] / "backup" / "kafka-4.3.1"
-CONTROL = 0x20
+CODEC, CONTROL = 0x07, 0x20
+RECORDS_FROM = 61
+"""Where the records of a batch begin, after its header."""
 
+ATTRIBUTES_BYTES = 1
 
 SENTENCES = [
     "group a-classic: generation 0 → 1: member static-1 (127.0.0.1) joined (inferred: it and 1 more"
@@ -35,13 +39,27 @@ SENTENCES = [
 
 
 def records(data: bytes) -> Iterator[tuple[bytes | None, bytes | None, int]]:
-    """Return the records of a segment, each with its time in whole seconds."""
+    """Return the records of a segment, each with its time in milliseconds."""
     at = 0
     while at < len(data):
         batch, size = read_batch(data, at)
+        assert batch.attributes & CODEC == 0, "the times in a compressed batch are not read"
+        times = timestamp_deltas(data, at + RECORDS_FROM, len(batch.records))
         at += size
-        for record in () if batch.attributes & CONTROL else batch.records:
-            yield record.key, record.value, round(record.timestamp.timestamp() * 1_000)
+        for record, delta_ms in zip(batch.records, times, strict=True):
+            if not batch.attributes & CONTROL:
+                yield record.key, record.value, batch.base_timestamp + delta_ms
+
+
+def timestamp_deltas(data: bytes, at: int, count: int) -> list[int]:
+    """Return the timestamp deltas of so many records: kio's own records have whole seconds."""
+    deltas = []
+    for _ in range(count):
+        length, size = read_signed_varint(data, at)
+        at += size
+        deltas.append(read_signed_varlong(data, at + ATTRIBUTES_BYTES)[0])
+        at += length
+    return deltas
 
 
 def test_groups_of_every_type() -> None:
