@@ -18,8 +18,13 @@ POLL_S = 0.02
 ADMIN_S = patient(20)
 # librdkafka writes to stderr when a server goes away, which the tests do on purpose.
 QUIET = {"log_level": 0}
-MOVED = {*wire.NOT_NOW, KafkaError._TIMED_OUT, KafkaError._TRANSPORT, KafkaError._WAIT_COORD}
-"""What a call may end with while its group's coordinator is changing."""
+MOVED = {*wire.NOT_NOW, KafkaError._TRANSPORT, KafkaError._WAIT_COORD}
+"""What a call may end with while its group's coordinator is changing.
+
+A server that dies closes its connections: an administrator's request on one of them ends with
+_TRANSPORT, and so does a commit that librdkafka has sent again in vain. A commit that waits for a
+coordinator ends with _WAIT_COORD. No call may end with _TIMED_OUT: nobody answered in its time.
+"""
 
 CLASSIC = {"session.timeout.ms": SESSION_MS, "heartbeat.interval.ms": 200}
 STATIC = {**CLASSIC, "session.timeout.ms": LONG_SESSION_MS}
