@@ -5,7 +5,7 @@ mostly wait, so most lanes begin with those. The others only compute, and stand 
 that they do not delay deadlines; not further than that, or they would not get on. A new directory
 belongs to the part "others" until it is named here.
 
-Up to ten failed tests run once more, alone: a machine that many share can stand still for
+Up to five failed tests run once more, alone: a machine that many share can stand still for
 longer than any deadline. Those that pass then are named as FLAKY in the last lines, so that people
 looks. No failure that chance has found is lost by that: a property test tries the example again
 that failed (from Hypothesis's database or, in continuous integration, because all are the same).
@@ -29,7 +29,7 @@ from typing import Final
 
 ROOT: Final = Path(__file__).resolve().parent.parent
 CACHE: Final = ROOT / ".pytest_cache" / "parts"
-AGAIN_MAX: Final = 10
+AGAIN_MAX: Final = 5
 """How many failed tests run once more; more than that are no accident."""
 
 PATIENCE: Final = "6"
@@ -164,7 +164,7 @@ def failed_tests(part: Part) -> list[str]:
 
 
 def second_chance(parts: Sequence[Part]) -> list[str]:
-    """Run up to ten failed tests again; return those that pass then."""
+    """Run up to five failed tests again; return those that pass then."""
     failed = {part.name: failed_tests(part) for part in parts if part.code}
     if sum(map(len, failed.values())) > AGAIN_MAX or any(part.code > 1 for part in parts):
         return []
