@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 FINDINGS: Final = TMP / "findings.json"
 JUDGE_S: Final = patient(180)
-JUDGE_S_PER_MEMBER: Final = 0.02
+JUDGE_S_PER_MEMBER: Final = patient(0.02)
 """How long Spark may take to judge. It notices after a minute that a host has vanished."""
 
 

@@ -26,7 +26,7 @@ from bench.hosts.clusters import UP_S, HostCluster, compile_assignors
 from bench.hosts.hosts import NamespaceHosts
 from bench.hosts.namespaces import what_is_missing
 from bench.hosts.ray_hosts import RayOnHosts
-from bench.hosts.waiting import HostError
+from bench.hosts.waiting import HostError, patient
 from bench.interruption import Interrupted, interruptible
 from bench.pages.files import write_aside
 from failover.columns import aligned
@@ -41,7 +41,7 @@ IDLE_S: Final = 60.0
 SETTLE_S: Final = 30.0
 """How long the cluster is left alone between its start and the measurement of idle processes."""
 
-UP_S_EACH: Final = 5.0
+UP_S_EACH: Final = patient(5)
 """So much longer a start may take for each coordinator, where all hosts share two processors."""
 
 MIB: Final = 1 << 20

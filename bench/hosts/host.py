@@ -187,10 +187,10 @@ class NamespaceHost:
         env: Mapping[str, str] | None = None,
         wait_s: float = WITHIN_S,
     ) -> "subprocess.CompletedProcess[str]":
-        """Run a program to its end, which comes within ``wait_s`` seconds, or within WITHIN_S."""
+        """Run a program to its end, which comes within ``wait_s`` seconds."""
         running = self.popen(*command, env=env)
         try:
-            code = _wait(running.process, max(wait_s, WITHIN_S))
+            code = _wait(running.process, wait_s)
         finally:
             running.process.kill()
             running.process.wait(WITHIN_S)

@@ -5,6 +5,7 @@ import asyncio
 import pytest
 
 from actors.waiting import is_answered, poll, poll_async
+from bench.hosts.waiting import HostError, until
 from tests.waiting import WITHIN_S
 
 
@@ -49,3 +50,9 @@ def test_an_exception_is_tried_again_until_the_time_is_up() -> None:
         poll(Answers(OSError("busy")), 0, every_s=0, retry=(OSError,))
     with pytest.raises(ValueError, match="wrong"):
         poll(Answers(ValueError("wrong")), WITHIN_S, retry=(OSError,))
+
+
+def test_hosts_have_no_longer_than_they_were_given() -> None:
+    must_be_so_now = 0.0
+    with pytest.raises(HostError, match="not within 0 s: it is there"):
+        until(Answers(None), must_be_so_now, "it is there")
