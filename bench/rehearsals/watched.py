@@ -1,8 +1,8 @@
 """``python -m bench.rehearsals.watched SCENARIO``: a scenario on Kafka beside ``rollcall watch``.
 
 A Kafka of one broker is started, and watched while the scenario is rehearsed there. The figures are
-what the watching used, and how far behind it was in the end; what it told is counted. Its stories
-and the verdict stay with ``--keep``.
+what the watching used, and how far behind it was when the last record had been written; what it
+told is counted. Its stories and the verdict stay with ``--keep``.
 """
 
 from __future__ import annotations
@@ -13,13 +13,13 @@ import shutil
 import subprocess
 import sys
 import tempfile
-import time
 from collections import Counter
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from actors.clock import wall_ms
 from actors.errors import CommandError
 from actors.waiting import poll
 from actors.watching.place import PlaceFile
@@ -28,6 +28,7 @@ from actors.watching.settings import read_settings
 from bench.client.blocking_client import BlockingClient
 from bench.interruption import Interrupted, interruptible
 from bench.pages.files import write_aside
+from bench.rehearsals.reading import ReadProgress, written
 from bench.report.rounds import BenchRow
 from bench.report.tables import document, table
 from bench.scenarios.files import found
@@ -43,6 +44,7 @@ from protocol.wire.errors import KafkaError
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
+    from actors.watching.reader import Found
     from bench.report.rounds import Figures
     from bench.scenarios.scenario import Scenario
     from protocol.stories.story import RebalanceStory
@@ -64,6 +66,10 @@ STORIES, PLACE, REMARKS, VERDICT = "stories.jsonl", "place.json", "watch.err", "
 def main(arguments: Sequence[str] | None = None) -> int:
     """Rehearse and watch one scenario; return the exit code."""
     asked = _parser().parse_args(arguments)
+    if asked.json and not asked.json.absolute().parent.is_dir():
+        why = f"{asked.json} cannot be written: there is no such directory."
+        print(f"rollcall: {why}", file=sys.stderr)
+        return BAD_INPUT
     directory = asked.keep or Path(tempfile.mkdtemp(prefix="rollcall-watched-"))
     try:
         directory.mkdir(parents=True, exist_ok=True)
@@ -103,7 +109,11 @@ class WatchedRehearsal:
 
 
 def watched(name: str, spark: int, directory: Path) -> WatchedRehearsal:
-    """Rehearse a scenario on a Kafka that is watched."""
+    """Rehearse a scenario on a Kafka that is watched.
+
+    Seconds are those from the first record to the end of reading: how long the rehearsal's verdict
+    takes does not count.
+    """
     scenario = found(name)
     with ExitStack() as stack:
         kafka = stack.enter_context(kafka_cluster(1, _configs(scenario)))
@@ -112,22 +122,24 @@ def watched(name: str, spark: int, directory: Path) -> WatchedRehearsal:
         with BlockingClient(kafka.bootstrap[0]) as client:
             client.coordinator("any")  # now there is a topic to watch
         process = stack.enter_context(_watching(bootstrap, directory))
-        before_s = cpu_seconds([process.pid])
+        before_s, began_ms = cpu_seconds([process.pid]), wall_ms()
         usage = SampledUsage(process.pid)
         stack.callback(usage.stop)
-        began_s = time.monotonic()
+        progress = ReadProgress(PlaceFile(directory / PLACE), process.pid)
+        stack.callback(progress.stop)
         rehearsed = _rehearse(name, spark, bootstrap, directory)
-        ended_s = time.monotonic()
-        records = _wait_until_read(bootstrap, directory, process)
-        behind_s = time.monotonic() - ended_s
+        there = _wait_until_read(bootstrap, directory, process)
+        progress.stop()
         usage.stop()
+        load = written(bootstrap, there.ends, began_ms)
         _stop(process)
-    seconds, cpu_s = ended_s - began_s + behind_s, usage.cpu_seconds - before_s
+    records = sum(there.ends.values()) - sum(there.starts.values())
+    seconds, cpu_s = (progress.read_ms - load.first_ms) / 1000, progress.cpu_s - before_s
     told = counted((directory / STORIES).read_text().splitlines())
     return WatchedRehearsal(
         figures={
             "seconds_s": seconds,
-            "behind_s": behind_s,
+            "behind_s": (progress.read_ms - load.last_ms) / 1000,
             "records": float(records),
             "records_per_s": records / seconds,
             "stories": float(told["stories"]),
@@ -204,8 +216,8 @@ def _rehearse(name: str, spark: int, bootstrap: str, directory: Path) -> Mapping
     return rehearsed
 
 
-def _wait_until_read(bootstrap: str, directory: Path, process: subprocess.Popen[bytes]) -> int:
-    """Wait until everything has been read; return how many records there are."""
+def _wait_until_read(bootstrap: str, directory: Path, process: subprocess.Popen[bytes]) -> Found:
+    """Wait until everything has been read; return what there is."""
     reader = Reader(read_settings(None, bootstrap), bootstrap)
     try:
         there = reader.find()
@@ -222,13 +234,17 @@ def _wait_until_read(bootstrap: str, directory: Path, process: subprocess.Popen[
     if not poll(is_read, BEHIND_S):
         _check(process, directory)
         raise StartError(f"the watching has not read everything {BEHIND_S:g} s later")
-    return sum(there.ends.values()) - sum(there.starts.values())
+    return there
 
 
 def _stop(process: subprocess.Popen[bytes]) -> None:
     process.terminate()
-    if process.wait(STOP_S) != OK:
-        raise StartError(f"the watching ended with exit code {process.returncode}")
+    try:
+        code = process.wait(STOP_S)
+    except subprocess.TimeoutExpired:
+        raise StartError(f"the watching has not ended {STOP_S:g} s after SIGTERM") from None
+    if code != OK:
+        raise StartError(f"the watching ended with exit code {code}")
 
 
 def _check(process: subprocess.Popen[bytes], directory: Path) -> None:

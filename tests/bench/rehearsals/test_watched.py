@@ -1,16 +1,23 @@
 """`python -m bench.rehearsals.watched`: what is counted, and a small scenario on a real Kafka."""
 
 import json
+import os
+import subprocess
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from actors.cli.explain import story_as_json
+from actors.watching.place import PlaceFile, WatchPlace
+from bench.rehearsals import reading, watched
+from bench.rehearsals.reading import ReadProgress
 from bench.rehearsals.watched import STORIES, VERDICT, counted, main
+from bench.servers.server import StartError
 from protocol.stories.causes import Cause
 from tests.actors.console.sources import story
 from tests.clients.java import java
+from tests.waiting import WITHIN_S
 
 SMALL = """
 about = "Three members of two protocols join, and leave"
@@ -55,6 +62,40 @@ def test_a_scenario_that_is_none_is_bad_input(capsys: pytest.CaptureFixture[str]
     assert len(capsys.readouterr().err.splitlines()) == 1
 
 
+def test_a_file_that_cannot_be_written_is_refused_before_the_run(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["steady", "--json", str(tmp_path / "none" / "out.json")]) == 2
+    assert capsys.readouterr().err.endswith("cannot be written: there is no such directory.\n")
+
+
+def test_what_is_read_last_ends_the_measurement(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now_ms = iter(range(1_000, 9_000, 1_000))
+    monkeypatch.setattr(reading, "wall_ms", lambda: next(now_ms))
+    monkeypatch.setattr(reading, "SAMPLE_S", WITHIN_S)
+    file = PlaceFile(tmp_path / "place")
+    progress = ReadProgress(file, os.getpid())
+    assert progress.read_ms == 1_000
+    file.save(WatchPlace(offsets={0: 7}))
+    progress.stop()
+    assert progress.read_ms == 2_000
+    progress.stop()
+    assert progress.read_ms == 2_000, "nothing more was read"
+
+
+def test_a_watching_that_does_not_end_is_told_in_a_sentence() -> None:
+    class Deaf:
+        def terminate(self) -> None: ...
+
+        def wait(self, seconds: float) -> int:
+            raise subprocess.TimeoutExpired("rollcall watch", seconds)
+
+    with pytest.raises(StartError, match="has not ended 60 s after SIGTERM"):
+        watched._stop(Deaf())  # type: ignore[arg-type]
+
+
 @pytest.mark.timeout(600)
 def test_a_small_scenario_is_rehearsed_on_kafka_and_watched(tmp_path: Path) -> None:
     java()
@@ -64,6 +105,7 @@ def test_a_small_scenario_is_rehearsed_on_kafka_and_watched(tmp_path: Path) -> N
     found = json.loads(out.read_text())
     (row,) = found["rows"]
     assert row["median"]["records"] > 0
+    assert row["median"]["seconds_s"] > row["median"]["behind_s"] >= 0
     assert row["median"]["watch_peak_mib"] > 0
     assert {each.rpartition("-")[2] for each in found["told"]["groups"]} >= {"classic", "modern"}
     assert set(found["rehearsed"]["groups"]) == {"classic", "modern"}
