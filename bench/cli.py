@@ -24,7 +24,7 @@ from bench.cases.memory import bench_memory
 from bench.cases.modern_groups import bench_heartbeats_of, bench_joins_of
 from bench.cases.noisy_neighbour import bench_noisy_neighbour, partition_count
 from bench.cases.reload import bench_reload
-from bench.cases.telemetry import bench_telemetry
+from bench.cases.telemetry import LIMIT, bench_telemetry
 from bench.client.pipelines import AnswerError
 from bench.interruption import Interrupted, interruptible
 from bench.load.joining import JoinError
@@ -40,6 +40,8 @@ from protocol.wire.errors import KafkaError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
+
+    from bench.report.limits import FigureLimit
 
 OK, FAILURE, BAD_INPUT = 0, 1, 2
 NOT_GIVEN: Final = argparse.SUPPRESS
@@ -72,6 +74,7 @@ class ClusterBench:
     run: Callable[[BenchSettings, bool], list[BenchRow]]
     options: frozenset[str]
     has_peer: bool = True
+    limits: Sequence[FigureLimit] = ()
 
 
 def _bench_of(  # noqa: PLR0913 - a row
@@ -167,7 +170,7 @@ BENCHES: Final[Mapping[str, Bench | ClusterBench]] = {
     ),
     "telemetry": ClusterBench(
         "steady heartbeats with telemetry off, with traces in files, and with a backend that hangs",
-        bench_telemetry, TIMED, has_peer=False,
+        bench_telemetry, TIMED, has_peer=False, limits=[LIMIT],
     ),
     "reload": ClusterBench(
         "kill -9 of everything: how fast a partition's offsets are loaded from disk",
@@ -261,10 +264,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 is_clean=is_done,
             )
         )
-    print(table(rows))
+    limits = [limit.checked(rows) for limit in _limits(BENCHES[asked.name])]
+    print(table(rows), *(limit.line() for limit in limits), sep="\n")
     if asked.json:
-        asked.json.write_text(as_json(asked.name, rows))
+        asked.json.write_text(as_json(asked.name, rows, limits))
     return OK
+
+
+def _limits(bench: Bench | ClusterBench) -> Sequence[FigureLimit]:
+    return bench.limits if isinstance(bench, ClusterBench) else ()
 
 
 def _refusal(asked: argparse.Namespace) -> str:

@@ -12,6 +12,7 @@ from failover.columns import aligned
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
+    from bench.report.limits import CheckedLimit
     from bench.report.rounds import BenchRow
 
 OURS: Final = "rollcall"
@@ -30,8 +31,13 @@ def table(rows: Sequence[BenchRow]) -> str:
     return aligned(lines, right=range(2, len(lines[0])))
 
 
-def document(benchmark: str, rows: Iterable[BenchRow]) -> dict[str, Any]:
-    """Return all measurements, round by round, with a description of the machine."""
+def document(
+    benchmark: str, rows: Iterable[BenchRow], limits: Sequence[CheckedLimit] = ()
+) -> dict[str, Any]:
+    """Return all measurements, round by round, with a description of the machine.
+
+    With limits, it says of each whether it was kept.
+    """
     return {
         "benchmark": benchmark,
         "machine": {
@@ -48,12 +54,13 @@ def document(benchmark: str, rows: Iterable[BenchRow]) -> dict[str, Any]:
             }
             for row in rows
         ],
+        **({"limits": [each.document() for each in limits]} if limits else {}),
     }
 
 
-def as_json(benchmark: str, rows: Iterable[BenchRow]) -> str:
+def as_json(benchmark: str, rows: Iterable[BenchRow], limits: Sequence[CheckedLimit] = ()) -> str:
     """Return :func:`document` as text."""
-    return json.dumps(document(benchmark, rows), indent=2) + "\n"
+    return json.dumps(document(benchmark, rows, limits), indent=2) + "\n"
 
 
 def _is_contest(servers: Sequence[str]) -> bool:

@@ -1,9 +1,11 @@
 """`rollcall bench telemetry` and `console-cost` in small: the same rounds, on one coordinator."""
 
+import json
 import os
 import socket
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, nullcontext
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -147,6 +149,23 @@ def test_the_streams_of_pages() -> None:
         "/events?page=group&id=a",
         "/events?page=cluster",
     ]
+
+
+def test_what_telemetry_costs_is_compared_with_its_limit(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The exit code is the same: what a machine measures once is no verdict."""
+    out = tmp_path / "out.json"
+    for cost, is_kept, said in ((-2.9, True, "kept"), (-3.1, False, "NOT KEPT: -3.1 (c)")):
+        row = BenchRow(case="c", server="rollcall", rounds=({AGAINST_OFF: cost},))
+        bench = replace(cli.BENCHES["telemetry"], run=lambda *_, row=row: [row])
+        monkeypatch.setattr(cli, "BENCHES", {"telemetry": bench})
+        assert cli.main(["telemetry", "--json", str(out)]) == 0
+        last = capsys.readouterr().out.splitlines()[-1]
+        assert last == f"limit: against_off_percent of at least -3: {said}"
+        (limit,) = json.loads(out.read_text())["limits"]
+        assert (limit["figure"], limit["least"]) == (AGAINST_OFF, -3.0)
+        assert limit["is_kept"] is is_kept
 
 
 def test_they_are_listed(capsys: pytest.CaptureFixture[str]) -> None:

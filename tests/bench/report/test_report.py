@@ -2,6 +2,7 @@
 
 import json
 
+from bench.report.limits import FigureLimit
 from bench.report.rounds import BenchRow, latencies
 from bench.report.tables import as_json, table
 
@@ -30,6 +31,23 @@ def test_the_json_keeps_every_round():
     ours, theirs = json.loads(as_json("b", ROWS))["rows"]
     assert [figures["per_s"] for figures in ours["rounds"]] == [10, 30, 20]
     assert theirs["median"] == {"per_s": 5}
+
+
+def test_a_limit_is_of_the_median_of_every_row_that_has_its_figure():
+    def row(case, *values):
+        return BenchRow(case=case, server="rollcall", rounds=tuple({"x_s": n} for n in values))
+
+    limit = FigureLimit(figure="x_s", least=-3.0)
+    kept = limit.checked([*ROWS[:1], row("a", -9.0, -3.0, 5.0)])
+    assert kept.line() == "limit: x_s of at least -3: kept"
+    beyond = limit.checked([row("a", -1.0), row("b", -4.0), row("c", float("nan"))])
+    assert beyond.line() == "limit: x_s of at least -3: NOT KEPT: -4 (b); nan (c)"
+    assert [
+        each["is_kept"] for each in json.loads(as_json("b", ROWS, [kept, beyond]))["limits"]
+    ] == [
+        True,
+        False,
+    ]
 
 
 def test_percentiles_are_of_the_ranked_latencies():
