@@ -1,10 +1,11 @@
 """What five open pages of the console cost the coordinators: their CPU time without and with them.
 
 1,000 members in ten groups heartbeat every three seconds on a cluster of three coordinators, beside
-a group of ten that rebalances five times a second, so that pages have something to show. Rounds
-with the pages closed and open alternate. The pages are the list, three groups and the cluster, in
-a Chromium with a window each; where there is none, their streams of events are read.
-``added_cpu_percent`` is what the pages add to the coordinators' share of one core.
+a group of ten that rebalances five times a second, so that pages have something to show
+(``rebalances_per_s`` and ``late_rebalances`` say how far it did). Rounds with the pages closed and
+open alternate. The pages are the list, three groups and the cluster, in a Chromium with a window
+each; where there is none, their streams of events are read. ``added_cpu_percent`` is what the pages
+add to the coordinators' share of one core.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ from bench.servers.server import StartError
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from bench.cases.members import Rebalancing
     from bench.client.pipelines import Pipeline
     from bench.report.rounds import BenchSettings, Figures
     from bench.servers.open_pages import Looking
@@ -57,11 +59,11 @@ def bench_console_cost(servers: Sequence[Server], setting: BenchSettings) -> lis
                 for number in range(GROUPS)
                 for pipeline in heartbeating_group(_name(number), MEMBERS_EACH, connection, reactor)
             ]
-        with looking() as pages, rebalances(server) as group_id:
-            shown = ["/", *(f"/group?id={each}" for each in (_name(0), _name(1), group_id))]
+        with looking() as pages, rebalances(server) as group:
+            shown = ["/", *(f"/group?id={each}" for each in (_name(0), _name(1), group.group_id))]
             load = _Load(
                 reactor=reactor, pipelines=pipelines, seconds=setting.seconds, console=console,
-                url=url, pages=(*shown, "/cluster"),
+                url=url, pages=(*shown, "/cluster"), group=group,
             )  # fmt: skip
             rows = run_rounds(
                 f"{len(pipelines)} members, {1 / EVERY_S:g} rebalances/s",
@@ -99,6 +101,7 @@ class _Load:
     console: int
     url: str
     pages: Sequence[str]
+    group: Rebalancing
 
     def measure(self, server: Server, pages: Looking | None) -> Figures:
         """Measure one round, with pages open if they are to be."""
@@ -106,8 +109,8 @@ class _Load:
         with is_open:
             self._heartbeat(SETTLE_S)
             console_s = processes.cpu_seconds([self.console])
-            meter = Meter(server)
-            figures = meter.read(self._heartbeat(self.seconds))
+            meter, counts = Meter(server), self.group.meter()
+            figures = {**meter.read(self._heartbeat(self.seconds)), **counts()}
             figures["console_cpu_s"] = processes.cpu_seconds([self.console]) - console_s
         return {**figures, CPU: 100 * figures["server_cpu_s"] / figures["seconds_s"]}
 

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import itertools
 import threading
+import time
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from bench.client.blocking_client import BlockingClient
@@ -14,8 +16,9 @@ from bench.load.joining import GroupPlan, Joiner, JoiningMember, heartbeat
 from protocol.client.frames import HEARTBEAT_ANSWER, frame_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
+    from bench.report.rounds import Figures
     from bench.servers.server import Server
 
 TOPIC: Final = "bench"
@@ -24,6 +27,8 @@ REBALANCING: Final = 10
 """Members of the group that rebalances; traces have a span for each of so many."""
 
 EVERY_S: Final = 0.2
+LATE_S: Final = 0.05
+"""A rebalance that begins so long after it was due is late."""
 
 
 def stable_groups(
@@ -52,12 +57,55 @@ def heartbeating_group(
     ]
 
 
+class Pace:
+    """When rebalances are due, and how many began, of these how many late (monotonic seconds).
+
+    One that is late delays none of the later ones: those that are due meanwhile follow at once.
+    """
+
+    def __init__(self, begun_s: float) -> None:
+        self._begun_s = begun_s
+        self.count = 0
+        self.late = 0
+
+    @property
+    def due_s(self) -> float:
+        """When the next is due."""
+        return self._begun_s + EVERY_S * (self.count + 1)
+
+    def begins(self, now_s: float) -> None:
+        """Count the one that begins now."""
+        self.late += now_s - self.due_s > LATE_S
+        self.count += 1
+
+
+@dataclass(frozen=True, slots=True)
+class Rebalancing:
+    """A group whose members join again and again, while it does."""
+
+    group_id: str
+    pace: Pace
+
+    def meter(self) -> Callable[[], Figures]:
+        """Begin to count; what it returns says how many a second there were, and how many late."""
+        count, late, begun_s = self.pace.count, self.pace.late, time.perf_counter()
+
+        def read() -> Figures:
+            seconds = time.perf_counter() - begun_s
+            return {
+                "rebalances_per_s": (self.pace.count - count) / seconds,
+                "late_rebalances": float(self.pace.late - late),
+            }
+
+        return read
+
+
 _number = itertools.count()
 
 
 @contextmanager
-def rebalances(server: Server) -> Iterator[str]:
-    """Let all members of a new group join again every :data:`EVERY_S`, on a thread; yield its id.
+def rebalances(server: Server) -> Iterator[Rebalancing]:
+    """Let all members of a new group join again, on a thread, due every :data:`EVERY_S`.
 
     Each of them is a rebalance.
     """
@@ -65,10 +113,12 @@ def rebalances(server: Server) -> Iterator[str]:
     group_id = f"rebalancing-{next(_number)}"
     with BlockingClient(server.address) as connection:
         joiner = _joined(group_id, REBALANCING, connection, reactor)
+    pace = Pace(time.perf_counter())
 
     def run() -> None:
         try:
-            while not stop.wait(EVERY_S):
+            while not stop.wait(max(pace.due_s - time.perf_counter(), 0)):
+                pace.begins(time.perf_counter())
                 for member in joiner.members:
                     member.kernel.rejoin()
                 joiner.join_all()
@@ -78,7 +128,7 @@ def rebalances(server: Server) -> Iterator[str]:
     thread = threading.Thread(target=run, name="rebalances")
     thread.start()
     try:
-        yield group_id
+        yield Rebalancing(group_id, pace)
     finally:
         stop.set()
         thread.join()

@@ -3,7 +3,8 @@
 Three clusters of one coordinator run side by side, and are measured in turns: ``off``, ``files``
 (``ROLLCALL_TRACES_FILE``), and ``hanging``: an OTLP endpoint that accepts connections and answers
 nothing, to which metrics go every five seconds, too. 1,000 members heartbeat in a closed loop,
-first alone, then beside a group of ten that rebalances five times a second, each time with a trace.
+first alone, then beside a group of ten that rebalances five times a second, each time with a trace;
+``rebalances_per_s`` and ``late_rebalances`` say how far it did.
 ``against_off_percent`` compares the heartbeats per CPU second with those of the same round without
 telemetry, which may cost 3 % of them at most: LIMIT, of which the output says whether it was kept.
 """
@@ -94,8 +95,9 @@ def _measure(
         return measure_closed_loop(server, requests[server.name], setting.seconds)
 
     def beside_rebalances(server: Server) -> Figures:
-        with rebalances(server):
-            return alone(server)
+        with rebalances(server) as group:
+            counts = group.meter()
+            return {**alone(server), **counts()}
 
     loop = f"{CONNECTIONS} x {IN_FLIGHT} in flight"
     cases: Mapping[str, Callable[[Server], Figures]] = {

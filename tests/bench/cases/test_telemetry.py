@@ -14,6 +14,7 @@ from actors.console.source import GroupDetail
 from actors.telemetry.transports import FILE
 from bench import cli
 from bench.cases import console_cost, telemetry
+from bench.cases.members import Pace
 from bench.cases.telemetry import AGAINST_OFF, compared, environments, hanging_backend
 from bench.report.rounds import BenchRow, BenchSettings
 from bench.servers.open_pages import EventStreams, events_of
@@ -70,6 +71,19 @@ def test_telemetry_is_measured_off_in_files_and_with_a_backend_that_hangs(
     assert [row.case.rpartition(": ")[2] for row in rows] == ["off", "files", "hanging"] * 2
     assert all(row.rounds[0]["requests"] > 0 for row in rows)
     assert all(row.rounds[0][AGAINST_OFF] == 0 for row in rows[::3])
+    counted = {"rebalances_per_s", "late_rebalances"}
+    assert [counted <= row.rounds[0].keys() for row in rows] == [False] * 3 + [True] * 3
+
+
+def test_rebalances_are_due_by_the_clock_and_counted() -> None:
+    pace = Pace(100.0)
+    begins = (100.2, 100.44, 101.1, 101.1)  # due at 100.2, 100.4, 100.6 and 100.8
+    late = []
+    for now_s in begins:
+        pace.begins(now_s)
+        late.append(pace.late)
+    assert (pace.count, late) == (4, [0, 0, 1, 2])
+    assert pace.due_s == pytest.approx(101.0), "those that were late delay no later one"
 
 
 def test_each_round_is_compared_with_that_without_telemetry() -> None:
@@ -129,6 +143,7 @@ def test_the_pages_of_the_console_are_opened_and_closed_again(
     assert closed.case.endswith("5 pages by their streams: closed")
     assert opened.case.endswith("5 pages by their streams: open")
     assert closed.rounds[0][console_cost.ADDED] == 0
+    assert opened.rounds[0].keys() >= {"rebalances_per_s", "late_rebalances"}
     assert source.groups_asked >= {"console-0", "console-1"}
     assert any(each.startswith("rebalancing-") for each in source.groups_asked)
     assert {"groups", "cluster"} <= set(source.asked)
