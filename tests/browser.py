@@ -4,7 +4,6 @@ The browser is the machine's own, since Playwright's are no packages. Without on
 skipped, and say so.
 """
 
-import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -13,18 +12,9 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser, Page, sync_playwright
 
+from bench.servers.open_pages import OPTIONS, chromium_program
 from tests.waiting import WITHIN_S
 
-PROGRAMS = ("chromium", "chromium-browser", "google-chrome")
-OPTIONS = (
-    "--no-sandbox",  # tests run as root, too
-    "--disable-gpu",
-    "--disable-quic",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-    "--no-first-run",
-)
 WITHIN_MS = WITHIN_S * 1000
 
 
@@ -50,7 +40,7 @@ def chromium() -> Iterator[Browser]:
 
     Playwright has an event loop in this thread meanwhile: start no other one.
     """
-    program = next(filter(None, map(shutil.which, PROGRAMS)), None)
+    program = chromium_program()
     if program is None:
         pytest.skip("Chromium is not installed: pages are not tested in a browser")
     with sync_playwright() as playwright:

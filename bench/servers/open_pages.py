@@ -23,8 +23,9 @@ if TYPE_CHECKING:
 
 PROGRAMS: Final = ("chromium", "chromium-browser", "google-chrome")
 OPTIONS: Final = (
-    "--no-sandbox",  # benchmarks run as root, too
+    "--no-sandbox",  # benchmarks and tests run as root, too
     "--disable-gpu",
+    "--disable-quic",
     "--disable-background-networking",
     "--disable-component-update",
     "--disable-sync",
@@ -46,10 +47,15 @@ class Looking(Protocol):
         """Keep pages of a console open, each of which was brought up to date at least once."""
 
 
+def chromium_program() -> str | None:
+    """Return the machine's own Chromium: Playwright's are no packages."""
+    return next(filter(None, map(shutil.which, PROGRAMS)), None)
+
+
 @contextmanager
 def looking() -> Iterator[Looking]:
     """Yield the best way that this machine has."""
-    program = next(filter(None, map(shutil.which, PROGRAMS)), None)
+    program = chromium_program()
     try:
         from playwright.sync_api import sync_playwright
     except ImportError:

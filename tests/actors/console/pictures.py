@@ -24,6 +24,7 @@ from actors.console.source import (
     ShownPartition,
     Worker,
 )
+from bench.servers.open_pages import UPDATES
 from protocol.stories.causes import Cause
 from protocol.stories.story import Move, Unserved, Wait, Waited, Who
 from tests.actors.console.sources import FakeSource, cluster, detail, member, story
@@ -175,8 +176,7 @@ def failover(has_failed: bool) -> FakeSource:
 
 def await_updates(page: Page, least: int = 1) -> None:
     """Wait until a page was brought up to date; its policy forbids Playwright's own waits."""
-    script = "Number(document.documentElement.dataset.updates || 0)"
-    until(lambda: page.evaluate(script) >= least, WITHIN_S + 2 * least, "the page is up to date")
+    until(lambda: page.evaluate(UPDATES) >= least, WITHIN_S + 2 * least, "the page is up to date")
 
 
 def calm(browser: Browser, file: Path) -> None:
