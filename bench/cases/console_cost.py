@@ -18,7 +18,7 @@ from bench.cases.members import EVERY_S, heartbeating_group, rebalances
 from bench.client.blocking_client import BlockingClient
 from bench.client.pipelines import paced
 from bench.client.reactor import Reactor
-from bench.report.rounds import BenchRow, Meter, run_rounds
+from bench.report.rounds import Meter, compared, run_rounds
 from bench.servers import processes
 from bench.servers.open_pages import looking
 from bench.servers.server import StartError
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from bench.cases.members import Rebalancing
     from bench.client.pipelines import Pipeline
-    from bench.report.rounds import BenchSettings, Figures
+    from bench.report.rounds import BenchRow, BenchSettings, Figures
     from bench.servers.open_pages import Looking
     from bench.servers.server import Server
 
@@ -71,24 +71,10 @@ def bench_console_cost(servers: Sequence[Server], setting: BenchSettings) -> lis
                 setting.rounds,
                 lambda each: load.measure(each, pages if each.name == OPEN else None),
             )
-        return compared(rows, f"{len(load.pages)} pages {pages.how}")
+        how = f"{len(load.pages)} pages {pages.how}"
+        return compared(rows, how, ADDED, lambda mine, closed: mine[CPU] - closed[CPU])
     finally:
         reactor.close()
-
-
-def compared(rows: Sequence[BenchRow], pages: str) -> list[BenchRow]:
-    """Return the rows, each round with what the pages have added to that of the first row."""
-    return [
-        BenchRow(
-            case=f"{row.case}, {pages}: {row.server}",
-            server="rollcall",
-            rounds=tuple(
-                {**mine, ADDED: mine[CPU] - closed[CPU]}
-                for mine, closed in zip(row.rounds, rows[0].rounds, strict=True)
-            ),
-        )
-        for row in rows
-    ]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

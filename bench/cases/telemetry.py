@@ -28,7 +28,7 @@ from bench.client.pipelines import RepeatedRequest
 from bench.load.joining import heartbeat
 from bench.report.limits import FigureLimit
 from bench.report.progress import note
-from bench.report.rounds import BenchRow, run_rounds
+from bench.report.rounds import compared, run_rounds
 from bench.servers.rollcall import ONE_COORDINATOR, running_rollcall
 from bench.servers.server import StartError
 from protocol.client.frames import frame_of
@@ -36,7 +36,7 @@ from protocol.client.frames import frame_of
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
-    from bench.report.rounds import BenchSettings, Figures
+    from bench.report.rounds import BenchRow, BenchSettings, Figures
     from bench.servers.server import Server
 
 OFF, FILES, HANGING = "off", "files", "hanging"
@@ -106,23 +106,14 @@ def _measure(
     }
     rows: list[BenchRow] = []
     for case, turn in cases.items():
-        rows += compared(run_rounds(case, servers, setting.rounds, turn))
+        measured = run_rounds(case, servers, setting.rounds, turn)
+        rows += compared(measured, "telemetry", AGAINST_OFF, against_off)
     return rows
 
 
-def compared(rows: Sequence[BenchRow]) -> list[BenchRow]:
-    """Return the rows of one case, each round with its difference from the first row's."""
-    return [
-        BenchRow(
-            case=f"{row.case}, telemetry: {row.server}",
-            server="rollcall",
-            rounds=tuple(
-                {**mine, AGAINST_OFF: 100 * (mine[PER_CPU_S] / off[PER_CPU_S] - 1)}
-                for mine, off in zip(row.rounds, rows[0].rounds, strict=True)
-            ),
-        )
-        for row in rows
-    ]
+def against_off(mine: Figures, off: Figures) -> float:
+    """Return how many percent more there was for a CPU second than without telemetry."""
+    return 100 * (mine[PER_CPU_S] / off[PER_CPU_S] - 1)
 
 
 def _heartbeats(server: Server) -> list[RepeatedRequest]:

@@ -15,8 +15,8 @@ from actors.telemetry.transports import FILE
 from bench import cli
 from bench.cases import console_cost, telemetry
 from bench.cases.members import Pace
-from bench.cases.telemetry import AGAINST_OFF, compared, environments, hanging_backend
-from bench.report.rounds import BenchRow, BenchSettings
+from bench.cases.telemetry import AGAINST_OFF, against_off, environments, hanging_backend
+from bench.report.rounds import BenchRow, BenchSettings, compared
 from bench.servers.open_pages import EventStreams, events_of
 from bench.servers.server import Server, StartError, serving_processes
 from tests.actors.console.pictures import served
@@ -91,7 +91,8 @@ def test_each_round_is_compared_with_that_without_telemetry() -> None:
         rounds = tuple({"requests_per_server_cpu_s": each} for each in values)
         return BenchRow(case="c", server=server, rounds=rounds)
 
-    rows = compared([row("off", 100.0, 200.0), row("files", 97.0, 210.0)])
+    measured = [row("off", 100.0, 200.0), row("files", 97.0, 210.0)]
+    rows = compared(measured, "telemetry", AGAINST_OFF, against_off)
     assert [row.case for row in rows] == ["c, telemetry: off", "c, telemetry: files"]
     assert [each[AGAINST_OFF] for each in rows[1].rounds] == pytest.approx([-3.0, 5.0])
 
