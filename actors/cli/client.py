@@ -6,6 +6,7 @@ version that the broker supports.
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from typing import TYPE_CHECKING, Any, Final
 
 from actors.client.blocking import BlockingConnection
@@ -36,6 +37,9 @@ GROUP_KEY, SHARE_KEY = 0, 2
 
 TIMEOUT_S: Final = 15.0
 BACKOFF_S: Final = 0.1
+
+COORDINATORS_MAX: Final = 256
+"""Groups whose coordinators a client remembers, those that were found last."""
 
 MOVING: Final = frozenset(
     {
@@ -101,6 +105,7 @@ class AdminClient:
         self._client_id = client_id
         self._timeout_s = timeout_s
         self._connections: dict[Address, AdminConnection] = {}
+        self._coordinators: OrderedDict[str, Address] = OrderedDict()
 
     def __enter__(self) -> AdminClient:
         return self
@@ -171,10 +176,33 @@ class AdminClient:
     def ask_coordinator(
         self, group_id: str, message: Entity, codes: Callable[[Any], Iterable[int]]
     ) -> Any:
-        """Send a request to the group's coordinator; ``codes`` returns a response's error codes."""
-        return self._until_settled(
-            lambda: self.ask_at(self.coordinator(group_id)[1], message), codes
-        )
+        """Send a request to the group's coordinator; ``codes`` returns a response's error codes.
+
+        The coordinator is remembered until it fails, or says that it is not the coordinator.
+        """
+
+        def ask() -> Any:
+            address = self.remembered_coordinator(group_id)
+            try:
+                answer = self.ask_at(address, message)
+            except ClientError:
+                self._coordinators.pop(group_id, None)
+                raise
+            if MOVING.intersection(codes(answer)):
+                self._coordinators.pop(group_id, None)
+            return answer
+
+        return self._until_settled(ask, codes)
+
+    def remembered_coordinator(self, group_id: str) -> Address:
+        """Return where the group's coordinator was last; find it if that is not known."""
+        address = self._coordinators.get(group_id)
+        if address is None:
+            _, address = self.coordinator(group_id)
+            self._coordinators[group_id] = address
+            if len(self._coordinators) > COORDINATORS_MAX:
+                self._coordinators.popitem(last=False)
+        return address
 
     def ask_every(self, message: Entity, codes: Callable[[Any], Iterable[int]]) -> list[Any]:
         """Send the same request to every broker."""

@@ -60,6 +60,22 @@ def ask(client: AdminClient, group_id: str) -> Answered:
     return _merged(known, silent)
 
 
+def ask_leader(
+    client: AdminClient, group_id: str, known: Sequence[RebalanceStory]
+) -> Answered | None:
+    """Ask only the group's leader, which is told of each rebalance, and add what is ``known``.
+
+    Return None if who is asked does not lead the group any more, or does not answer.
+    """
+    try:
+        answer = ask_node(client, client.remembered_coordinator(group_id), group_id)
+    except ClientError:
+        return None
+    if answer is None or not answer.get("is_leader"):
+        return None
+    return _merged([answer], (), known)
+
+
 def ask_node(client: AdminClient, address: Address, group_id: str) -> dict[str, Any] | None:
     """Ask one node what it remembers of a group; return None if it does not know the question."""
     resource = DescribeConfigsResource(
@@ -84,8 +100,12 @@ def _document(answer: Any) -> dict[str, Any] | None:
     return None
 
 
-def _merged(answers: Sequence[dict[str, Any]], silent: Sequence[int]) -> Answered:
-    stories: dict[tuple[int, int], RebalanceStory] = {}
+def _merged(
+    answers: Sequence[dict[str, Any]],
+    silent: Sequence[int],
+    known_before: Sequence[RebalanceStory] = (),
+) -> Answered:
+    stories = {each.key: each for each in known_before}
     unread: list[str] = []
     for answer in answers:
         for story in _stories(answer, unread):

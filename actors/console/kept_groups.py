@@ -61,6 +61,11 @@ class KeptGroups:
         kept = self._kept.get(group_id)
         return [] if kept is None else shown(kept.detail)
 
+    def group_type(self, group_id: str) -> str:
+        """Return of which type a group was; empty: it is not kept."""
+        kept = self._kept.get(group_id)
+        return "" if kept is None else kept.detail.summary.group_type
+
     def unchanged(self, group_id: str, look: GroupLook) -> GroupDetail | None:
         """Return what is kept of a group at rest, if a look shows that it still holds."""
         kept = self._kept.get(group_id)

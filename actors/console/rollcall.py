@@ -103,7 +103,8 @@ class RollcallSource:
         found = self._kept.unchanged(group_id, before)
         if found is not None:
             return _with_sessions(found, before)
-        found = await self._ask_wire("group", group_id, self._kept.recent(group_id))
+        group_type, recent = self._kept.group_type(group_id), self._kept.recent(group_id)
+        found = await self._ask_wire("group", group_id, group_type, recent)
         if found is None:
             self._kept.forget(group_id)
             return None

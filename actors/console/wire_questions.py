@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 from actors.cli import admin
 from actors.cli.client import AdminClient, ClientError
 from actors.cli.descriptions import NO_GROUP, describe_group
-from actors.cli.stories import ask
+from actors.cli.stories import ask, ask_leader
 from actors.console.source import GroupDetail, ListedGroup, Member, Offset, SourceError
 from protocol.stories.under_way import under_way_sentence
 from protocol.wire.errors import ErrorCode
@@ -35,13 +35,16 @@ class WireQuestions:
     def __init__(self, bootstrap: Sequence[Address], timeout_s: float) -> None:
         self._client = AdminClient(bootstrap, timeout_s, CLIENT_ID)
 
-    def group(self, group_id: str, recent: GroupDetail | None = None) -> GroupDetail | None:
+    def group(
+        self, group_id: str, probable_type: str = "", recent: GroupDetail | None = None
+    ) -> GroupDetail | None:
         """Return a group, without what only actors know; None if there is nothing of it.
 
-        Offsets, and partitions of topics, are not asked for again if a ``recent`` answer has them.
+        Offsets, and partitions of topics, are not asked for again if a ``recent`` answer has them;
+        only the leader is asked for stories then, unless some were missing.
         """
         try:
-            return self._group(group_id, recent)
+            return self._group(group_id, probable_type, recent)
         except ClientError as error:
             raise SourceError(f"{error}.") from None
 
@@ -59,11 +62,16 @@ class WireQuestions:
         if code != ErrorCode.none:
             raise SourceError(f"The member is not removed: {admin.said(code)}.")
 
-    def _group(self, group_id: str, recent: GroupDetail | None) -> GroupDetail | None:
+    def _group(
+        self, group_id: str, probable_type: str, recent: GroupDetail | None
+    ) -> GroupDetail | None:
         client = self._client
-        probable_type = "" if recent is None else recent.summary.group_type
         found = self._described(group_id, probable_type)
-        answered = ask(client, group_id)
+        answered = None
+        if recent is not None and not recent.notes:
+            answered = ask_leader(client, group_id, recent.stories)
+        if answered is None:
+            answered = ask(client, group_id)
         if found is None and not answered.stories:
             return None
         offsets: Sequence[Offset] = ()

@@ -3,7 +3,7 @@
 import asyncio
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import Any
 
 import pytest
@@ -27,7 +27,7 @@ from tests.actors.console.sources import story
 from tests.failover.apis import asks
 from tests.failover.working import SUBSCRIPTION, Working, beat, working_driver
 
-OFFSET_FETCH, DESCRIBE_CLASSIC, STORIES_ASKED = 9, 15, 32
+METADATA, OFFSET_FETCH, DESCRIBE_CLASSIC, STORIES_ASKED, DESCRIBE_CONSUMER = 3, 9, 15, 32, 69
 SPEC = ClusterSpec(
     cluster_id="in-memory",
     places=on_one_host("localhost", (9092,)),
@@ -201,6 +201,54 @@ def test_a_change_is_shown_at_once(here: Here, source: RollcallSource, change: s
             driver.ask(42, 2, m.DeleteGroupsRequest(groups_names=("g",)))
         found = asyncio.run(source.group("g"))
         assert found is None or list(found.members) == []
+
+
+def test_a_group_that_changes_is_asked_of_its_coordinator_alone(
+    here: Here, source: RollcallSource
+) -> None:
+    driver = here.driver
+    join_and_settle(driver)
+    told = [story("g", number=number, ended_ms=number) for number in (1, 2)]
+    driver.host.add_stories([StoryEntry("g", 0, 1, 1, 1, json_form.write(told[0]))])
+    assert list(look(source, "g").stories) == told[:1]
+    for _ in range(3):
+        before = here.client.asked.copy()
+        here.rebalances += 1
+        look(source, "g")
+        assert here.client.asked - before == Counter([DESCRIBE_CONSUMER, STORIES_ASKED])
+    driver.host.add_stories([StoryEntry("g", 0, 2, 1, 2, json_form.write(told[1]))])
+    here.rebalances += 1
+    assert list(look(source, "g").stories) == told
+    driver.wait(KEPT_MS)
+    driver.ask(68, 1, beat("g", "m-1", 2))
+    before = here.client.asked.copy()
+    look(source, "g")
+    read = Counter([DESCRIBE_CONSUMER, METADATA, STORIES_ASKED, OFFSET_FETCH, METADATA])
+    assert here.client.asked - before == read, "and all nodes are asked for stories"
+
+
+def test_what_only_others_know_is_kept(here: Here, source: RollcallSource) -> None:
+    join_and_settle(here.driver)
+    alone = story("g", number=7, ended_ms=1)
+    recent = replace(look(source, "g"), stories=(alone,))
+    questions = WireQuestions([("localhost", 9092)], 1.0)
+    questions._client = here.client
+    found = questions.group("g", "consumer", recent)
+    assert found is not None and list(found.stories) == [alone]
+    unsure = replace(recent, notes=("Node 1 does not answer.",))
+    found = questions.group("g", "consumer", unsure)
+    assert found is not None and list(found.stories) == []
+
+
+def test_a_node_that_leads_no_more_is_not_asked_alone(here: Here, source: RollcallSource) -> None:
+    join_and_settle(here.driver)
+    look(source, "g")
+    state = here.driver.host._state
+    state.view = replace(state.view, leaders={})
+    here.rebalances += 1
+    before = here.client.asked[STORIES_ASKED]
+    look(source, "g")
+    assert here.client.asked[STORIES_ASKED] == before + 2, "the leader, then all"
 
 
 def test_sessions_of_a_silent_coordinator_are_not_known(here: Here, source: RollcallSource) -> None:
