@@ -29,8 +29,11 @@ _log = logging.getLogger("rollcall.console")
 PACE_MS: Final = 2_000
 """The same question is not asked more often than this."""
 
-CALM_PACE_MS: Final = 5_000
-"""The same, while it has the same answer."""
+SLOW_PACE_MS: Final = 5_000
+"""The same, while it has the same answer, or another one each time."""
+
+CHANGES_MAX: Final = 5
+"""After so many changes in a row, a question is one that has another answer each time."""
 
 TAKES_SHARE: Final = 20
 """A question that takes long is asked less often: this many times as long passes between two."""
@@ -77,13 +80,15 @@ class Shared(Generic[_Value]):
     ) -> None:
         """``pace_ms`` is how long an answer serves at least; 0: only those who wait for it.
 
-        An answer with the ``essence`` of the one before serves for CALM_PACE_MS.
+        An answer with the ``essence`` of the one before serves for SLOW_PACE_MS, and so does one
+        that follows CHANGES_MAX others with an essence of their own.
         """
         self._ask = ask
         self._pace_ms = pace_ms
         self._clock_ms = clock_ms
         self._essence = essence
         self._known: object = None
+        self._changes = 0
         self._asking: asyncio.Task[_Value] | None = None
         self._until_ms = 0
 
@@ -102,7 +107,9 @@ class Shared(Generic[_Value]):
                 found = await self._ask()
             if self._essence is not None:
                 before, self._known = self._known, self._essence(found)
-                pace_ms = CALM_PACE_MS if before == self._known else pace_ms
+                self._changes = 0 if before == self._known else self._changes + 1
+                if not 1 <= self._changes <= CHANGES_MAX:
+                    pace_ms = SLOW_PACE_MS
             return found
         except TimeoutError:
             raise SourceError("There was no answer in time.") from None

@@ -36,8 +36,11 @@ GROUPS, MEMBERS_EACH = 10, 100
 HEARTBEAT_S: Final = 3.0
 """Kafka's default of heartbeat.interval.ms."""
 
-SETTLE_S: Final = 3.0
-"""The time for pages to be open, or forgotten, before it is measured."""
+SETTLE_S: Final = 15.0
+"""The time for pages to be open, or forgotten, before it is measured.
+
+The console asks less often by then for what changes all the time, as it does in a long storm.
+"""
 
 CLOSED, OPEN = "closed", "open"
 CPU: Final = "server_cpu_percent"

@@ -7,7 +7,15 @@ from typing import Any
 import pytest
 
 from actors.console import hub as hub_module
-from actors.console.hub import CALM_PACE_MS, PACE_MS, PACE_MS_MAX, TAKES_SHARE, Hub, Shared
+from actors.console.hub import (
+    CHANGES_MAX,
+    PACE_MS,
+    PACE_MS_MAX,
+    SLOW_PACE_MS,
+    TAKES_SHARE,
+    Hub,
+    Shared,
+)
 from actors.console.source import GroupList, Offset, SourceError
 from tests.actors.console.sources import NOW_MS, FakeSource, group
 
@@ -58,10 +66,32 @@ def test_while_nothing_changes_it_is_asked_less_often() -> None:
         assert await rebalances_after(1) == 2
         assert await rebalances_after(PACE_MS) == 2, "it has the same answer"
         source.list = GroupList(groups=[group("g", rebalances=3)])
-        assert await rebalances_after(CALM_PACE_MS - 1) == 2
+        assert await rebalances_after(SLOW_PACE_MS - 1) == 2
         assert await rebalances_after(1) == 3
         source.list = GroupList(groups=[group("g", rebalances=4)])
         assert await rebalances_after(PACE_MS) == 4, "it changes again"
+
+    asyncio.run(test())
+
+
+def test_what_changes_all_the_time_is_asked_less_often() -> None:
+    async def test() -> None:
+        source, now = FakeSource(), [NOW_MS]
+        hub = Hub(source, lambda: now[0], lambda: now[0])
+
+        async def asked_after(passed_ms: int, rebalances: int) -> int:
+            now[0] += passed_ms
+            source.list = GroupList(groups=[group("g", rebalances=rebalances)])
+            await hub.groups()
+            return len(source.asked)
+
+        for number in range(1, CHANGES_MAX + 2):
+            assert await asked_after(PACE_MS, number) == number
+        assert await asked_after(SLOW_PACE_MS - 1, 100) == CHANGES_MAX + 1
+        assert await asked_after(1, 100) == CHANGES_MAX + 2
+        assert await asked_after(SLOW_PACE_MS, 100) == CHANGES_MAX + 3, "the same for once"
+        assert await asked_after(SLOW_PACE_MS, 101) == CHANGES_MAX + 4
+        assert await asked_after(PACE_MS, 102) == CHANGES_MAX + 5, "a change among others"
 
     asyncio.run(test())
 
@@ -77,7 +107,7 @@ def test_offsets_and_sessions_of_a_group_may_change_all_the_time() -> None:
         source.details["orders"] = replace(found, offsets=offsets[:1])
         assert (await hub.group("orders")) == source.details["orders"]
         source.details["orders"] = replace(found, offsets=offsets[1:])
-        now[0] += CALM_PACE_MS - 1
+        now[0] += SLOW_PACE_MS - 1
         assert (await hub.group("orders")) != source.details["orders"]
         now[0] += 1
         assert (await hub.group("orders")) == source.details["orders"]
@@ -101,7 +131,7 @@ def test_records_and_leases_of_partitions_may_change_all_the_time() -> None:
         assert await asked_after(0) == 1
         assert await asked_after(PACE_MS, remark="records: 7") == 2
         assert await asked_after(PACE_MS, remark="records: 8") == 2, "it is much the same"
-        assert await asked_after(CALM_PACE_MS - PACE_MS, epoch=99) == 3
+        assert await asked_after(SLOW_PACE_MS - PACE_MS, epoch=99) == 3
         assert await asked_after(PACE_MS) == 4, "another leader is no small thing"
 
     asyncio.run(test())

@@ -105,7 +105,7 @@ def test_a_browser_that_does_not_read_its_stream_is_dropped(
 ) -> None:
     """Nothing piles up for it: what it did not read is in two buffers with bounds."""
     monkeypatch.setattr(hub_module, "PACE_MS", 1)
-    monkeypatch.setattr(hub_module, "CALM_PACE_MS", 1)
+    monkeypatch.setattr(hub_module, "SLOW_PACE_MS", 1)
 
     async def test(server: ConsoleServer, port: int, source: FakeSource) -> None:
         streams = server.pages.streams
