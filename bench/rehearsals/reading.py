@@ -72,7 +72,9 @@ class ReadProgress:
         self._thread.start()
 
     def stop(self) -> None:
-        """Look once more, and stop; the figures stay."""
+        """Look once more, and stop; the figures stay, whatever the process does then."""
+        if self._is_over.is_set():
+            return
         self._is_over.set()
         self._thread.join()
         self._look()

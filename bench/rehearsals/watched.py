@@ -128,10 +128,10 @@ def watched(name: str, spark: int, directory: Path) -> WatchedRehearsal:
         progress = ReadProgress(PlaceFile(directory / PLACE), process.pid)
         stack.callback(progress.stop)
         rehearsed = _rehearse(name, spark, bootstrap, directory)
+        load = written(bootstrap, range(PARTITIONS), began_ms)
         there = _wait_until_read(bootstrap, directory, process)
         progress.stop()
         usage.stop()
-        load = written(bootstrap, there.ends, began_ms)
         _stop(process)
     records = sum(there.ends.values()) - sum(there.starts.values())
     seconds, cpu_s = (progress.read_ms - load.first_ms) / 1000, progress.cpu_s - before_s

@@ -81,8 +81,9 @@ def test_what_is_read_last_ends_the_measurement(
     file.save(WatchPlace(offsets={0: 7}))
     progress.stop()
     assert progress.read_ms == 2_000
+    file.save(WatchPlace(offsets={0: 8}))
     progress.stop()
-    assert progress.read_ms == 2_000, "nothing more was read"
+    assert progress.read_ms == 2_000, "the place that is saved at the end changes nothing"
 
 
 def test_a_watching_that_does_not_end_is_told_in_a_sentence() -> None:
