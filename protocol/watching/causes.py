@@ -39,14 +39,14 @@ def note_member(
     member_id = event.member_id
     names, regex = group.subscribed(after)
     had: tuple[Any, str] = ((), "") if before is None else group.subscribed(before)
-    is_resolved = regex != had[1]
-    if is_resolved:
+    is_changed = regex != had[1]
+    if is_changed:
         memory.waiting.pop(member_id, None)
-    if regex and is_resolved and regex not in group.regexes:
+    if regex and is_changed and regex not in group.regexes:
         memory.waiting[member_id] = Waiting(regex, event)
-        is_resolved = False
-    is_minor = set(names) == set(had[0]) and not is_resolved and not group.kind.every_change_bumps
-    (memory.minor if is_minor else memory.candidates).append(event)
+        is_changed = False
+    if is_changed or set(names) != set(had[0]) or group.kind.every_change_bumps:
+        memory.candidates.append(event)
 
 
 def note_regex(

@@ -77,6 +77,8 @@ class ClassicWatch:
             return
         memory = self._memories.setdefault(group_id, _Memory())
         departed = self._outlook.departed.pop(group_id, None)
+        # The end of a group of another type has another key: it may stay without what followed it.
+        follows_end = departed is not None and departed.group_type == CLASSIC
         is_converted = departed is not None and departed.time_ms == time_ms and departed.members
         if is_converted and value.members:
             memory.is_converted = True
@@ -90,7 +92,7 @@ class ClassicWatch:
             )
         elif before is None and not value.members:
             memory.created_ms = time_ms if value.generation == 0 else None
-        elif before is None and departed is None and value.generation > 1:
+        elif before is None and not follows_end and value.generation > 1:
             # Compaction may have left a generation of which nobody knows what it changed.
             self._hand_over(group_id, NO_GENERATION, value)
         elif before is not None and before.generation == value.generation:

@@ -58,7 +58,7 @@ class ModernMemory:
     nothing yet.
 
     Of the records that were written at once, at ``write_ms``: ``candidates`` to be the cause of an
-    epoch, ``minor`` ones that make no epoch by themselves, ``gone`` members, ``replaced`` ones.
+    epoch, ``gone`` members, ``replaced`` ones.
     ``is_lost``: others are gone of which compaction has left only that. ``is_unclear``: one was
     written of which it has removed what was written before.
 
@@ -71,7 +71,6 @@ class ModernMemory:
 
     write_ms: int = -1
     candidates: list[MemberEvent] = field(default_factory=list)
-    minor: list[MemberEvent] = field(default_factory=list)
     gone: list[Gone] = field(default_factory=list)
     replaced: dict[str, MemberEvent] = field(default_factory=dict)
     hints: dict[TopicsCause, None] = field(default_factory=dict)
@@ -124,7 +123,6 @@ class ModernMemory:
         if joined or has_gone or self.is_lost:
             self.is_cut, self.is_based, self.epoch = True, False, LOST_EPOCH
         self.candidates.clear()
-        self.minor.clear()
         self.is_lost = self.is_unclear = False
         self.hints.pop(TopicsCause.REGEX_RESOLVED, None)
 
@@ -139,7 +137,6 @@ class ModernMemory:
     def end_epoch(self) -> None:
         """Forget what an epoch has answered."""
         self.candidates.clear()
-        self.minor.clear()
         self.is_lost = self.is_unclear = False
         self.hints.clear()
 
@@ -186,12 +183,19 @@ class ModernMemory:
         found = [each for each, waiting in self.waiting.items() if waiting.regex == regex]
         return [self.waiting.pop(each).event for each in found]
 
-    def take_instance(self, instance_id: str | None) -> Gone | None:
-        """Take out the member that had this instance id, and whose records have just gone."""
+    def take_instance(self, instance_id: str | None, member_id: str) -> Gone | None:
+        """Take out the member that had this instance id, and whose records have just gone.
+
+        Who has the id now does not gain what that one had.
+        """
         for each in self.gone if instance_id else ():
             if each.member.instance_id == instance_id:
                 self.gone.remove(each)
+                gained = self.gained.get(each.member_id)
                 self.forget(each.member_id)
+                self.held[member_id] = each.held
+                if gained is not None:
+                    self.gained[member_id] = gained
                 return each
         return None
 

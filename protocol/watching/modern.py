@@ -140,7 +140,7 @@ class ModernWatch:
             return  # a member of the group before it changed its type
         known = group or self._class(key.group_id)
         event = self._event(key.group_id, key.member_id, value, MemberEventKind.JOINED, time_ms)
-        before = memory.take_instance(event.group_instance_id)
+        before = memory.take_instance(event.group_instance_id, key.member_id)
         if before is None and known.static_members.get(event.group_instance_id or ""):
             memory.is_lost = True  # the records of who had its instance id
         if before is not None:
@@ -311,7 +311,8 @@ class ModernWatch:
         group = self._find(key.group_id)
         member = None if group is None else group.members.get(key.member_id)
         if member is not None:
-            self._memory(key.group_id, time_ms).held[key.member_id] = member.assignment
+            held = self._memory(key.group_id, time_ms).held
+            held.setdefault(key.member_id, member.assignment)
         return iter(())
 
     def _current(self, key: Any, value: Any, time_ms: int) -> Iterator[Fact]:

@@ -24,8 +24,8 @@ class Departed:
     """A group whose records went at ``time_ms``, in this epoch or generation.
 
     It becomes one of another type if the records of that are written at once with its tombstones,
-    and if it had members: in its records, or only waiting to join. A group that comes later with
-    its id is new.
+    and if it had members: in its records, or only waiting to join. A group of the same type that
+    comes later with its id is new: what compaction leaves of it has no such end before it.
     """
 
     group_type: str

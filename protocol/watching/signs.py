@@ -46,9 +46,12 @@ def note_gain(
     if not isinstance(member, ConsumerGroupMember):
         return
     group_id, member_id = key.group_id, key.member_id
-    had = () if held is None else (held.assigned, held.revoking)
-    for place in member.assignment.assigned:
-        if any(place in each for each in had):
+    has, had = member.assignment.assigned, {} if held is None else held.assigned
+    if has.keys() <= had.keys():
+        return  # so it is with most records
+    kept = () if held is None else held.revoking
+    for place in has:
+        if place in had or place in kept:
             continue
         number = place >> TOPIC_SHIFT
         name = outlook.topics.name_of(outlook.ctx.numbers.uuids[number])

@@ -86,7 +86,7 @@ def test_a_member_that_is_written_again_and_again_takes_no_memory(watched: Watch
         watched.now += 1_000
         watched.write(joined("a", client_host=f"/10.0.0.{number % 2}"))
     (memory,) = watched.watch._modern[0]._memories.values()
-    assert len(memory.candidates) + len(memory.minor) <= 1
+    assert len(memory.candidates) <= 1
 
 
 @pytest.mark.parametrize("fields", [{}, {"instance_id": "i"}])
@@ -362,6 +362,22 @@ def test_what_a_member_is_giving_up_and_keeps_after_all_is_not_gained(watched: W
     watched.write(*gone("b"), epoch(6), *targets(6, {"a": (0, 1, 2, 3)}))
     *_, told = watched.news()
     assert "member b (10.0.0.4) left (inferred: its last commit was 2.0 s before" in told
+
+
+def test_a_static_member_under_another_member_id_has_not_gained_what_it_had() -> None:
+    watched = Watched()
+    watched.write(joined("a", instance_id="i"), joined("c"), epoch(2))
+    watched.write(*targets(2, {"a": (0, 1), "c": (2, 3)}))
+    watched.write(current("a", 2, 0, 1), current("c", 2, 2, 3))
+    watched.commit(0)
+    watched.now += 1_000
+    watched.write(*gone("a"), joined("b", instance_id="i"), *targets(2, {"b": (0, 1)})[:-1])
+    watched.write(current("b", 2, 0, 1))
+    watched.news()
+    watched.now += 1_000
+    watched.write(*gone("b"), epoch(3), *targets(3, {"c": (0, 1, 2, 3)}))
+    (told,) = watched.news()
+    assert "member i (10.0.0.4) left (inferred: its last commit was 2.0 s before" in told
 
 
 def test_what_a_topic_had_committed_before_its_name_was_known_is_not_its_own(

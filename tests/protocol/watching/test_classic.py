@@ -251,11 +251,19 @@ ENDS: dict[str, list[list[tuple[Any, Any]]]] = {
     "a classic group": [[generation(57, member("a", 0))], [generation(58)], [TOMBSTONE]],
     "one with members": [[generation(57, member("a", 0))], [TOMBSTONE]],
     "one of which the log has only that": [[TOMBSTONE]],
+}
+CONSUMER_TOMBSTONE = (ConsumerGroupMetadataKey("g"), None)
+OTHER_ENDS: dict[str, list[list[tuple[Any, Any]]]] = {
     "a consumer group": [
         [joined("a"), epoch(2)],
         [*gone("a"), epoch(3)],
-        [(ConsumerGroupMetadataKey("g"), None)],
+        [CONSUMER_TOMBSTONE],
     ],
+    "a consumer group that became a classic one": [
+        [joined("a"), epoch(2)],
+        [*gone("a"), CONSUMER_TOMBSTONE],
+    ],
+    "one of which the log has only that": [[CONSUMER_TOMBSTONE]],
 }
 
 
@@ -274,6 +282,24 @@ def test_a_group_that_comes_after_one_that_was_deleted_is_new(
         "generation 0 → 2: member z (10.0.0.4) joined (inferred: it is new in generation 2; 1"
         " generation between is not in the log); 1 partition newly assigned"
     ]
+
+
+@pytest.mark.parametrize("ends", OTHER_ENDS.values(), ids=OTHER_ENDS.keys())
+def test_what_compaction_left_after_a_group_of_another_type_is_not_told(
+    ends: list[list[tuple[Any, Any]]],
+) -> None:
+    """A tombstone stays for a day, though all generations but the last have gone meanwhile."""
+    watched = Watched()
+    for each in ends:
+        watched.write(*each)
+        watched.now += 60_000
+    watched.news()
+    watched.write(generation(57, member("z", 0), member("y", 1)))
+    assert watched.news() == []
+    watched.now += 60_000
+    watched.write(generation(58, member("z", 0, 1)))
+    (told,) = watched.news()
+    assert told.startswith("generation 57 → 58: member y")
 
 
 def test_of_very_many_groups_that_are_deleted_the_last_are_remembered() -> None:
