@@ -48,11 +48,16 @@ class WatchedRecord(NamedTuple):
 
 
 class ReadBatch(NamedTuple):
-    """What came at once: records, partitions read to their ends, and partitions cut off."""
+    """What came at once: records, partitions read to their ends, and partitions cut off.
+
+    ``is_full``: as much as comes at once. More was there, and none of it may be of a partition
+    whose records were there, too.
+    """
 
     records: Sequence[WatchedRecord]
     ends: Sequence[int]
     truncated: Sequence[int]
+    is_full: bool = False
 
 
 class Found(NamedTuple):
@@ -108,7 +113,8 @@ class Reader:
     def poll(self, timeout_s: float) -> ReadBatch:
         """Return what is there, or comes in time. Raises CommandError."""
         records, ends, truncated = [], [], []
-        for message in self._consumer.consume(BATCH_MAX, timeout_s):
+        messages = self._consumer.consume(BATCH_MAX, timeout_s)
+        for message in messages:
             error = message.error()
             if error is None:
                 _, time_ms = message.timestamp()
@@ -127,7 +133,7 @@ class Reader:
                 truncated.append(message.partition())
             else:
                 self._noticed(error)
-        return ReadBatch(records, ends, truncated)
+        return ReadBatch(records, ends, truncated, is_full=len(messages) == BATCH_MAX)
 
     def take_errors(self) -> list[Any]:
         """Take out what librdkafka has reported since the last call."""

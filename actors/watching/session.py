@@ -229,7 +229,7 @@ class WatchSession:
         with self.lock:
             for record in batch.records:
                 facts += self._take(record)
-            if self.is_loaded:
+            if self.is_loaded and not batch.is_full:
                 facts += self.watch.flush()
             self._options.metrics.count([self.watch.shard], GROUPS_SHOWN)
         self._tell(facts)

@@ -280,6 +280,26 @@ def test_a_member_that_came_back_is_told_though_records_come_all_the_time() -> N
     ]
 
 
+@pytest.mark.parametrize("is_full", [False, True])
+def test_a_write_does_not_end_while_other_partitions_have_more_than_comes_at_once(
+    is_full: bool,
+) -> None:
+    log = Log(joined("x", instance_id="i"), epoch(2), *targets(2, {"x": (0,)}), current("x", 2, 0))
+
+    def part(*records: tuple[Any, Any]) -> ReadBatch:
+        first = len(log.records)
+        log.append(*records)
+        log.times[first:] = [NOW + 1_000] * len(records)
+        return log.batch(first)
+
+    others = [lambda: ReadBatch((), (), (), is_full=is_full)] * 3
+    back = (joined("y", instance_id="i"), *targets(2, {"y": (0,)})[:-1], current("y", 2, 0))
+    log.script = [lambda: part(*gone("x")), *others, lambda: part(*back), None, None]
+    told, _ = watched(log)
+    came_back = "member i (10.0.0.4) came back under a new member id; nothing else changed"
+    assert (told.sentences == [came_back]) is is_full
+
+
 def test_while_no_broker_answers_it_says_so_once() -> None:
     log = Log(*START)
 
