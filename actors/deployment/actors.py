@@ -292,8 +292,8 @@ class ControllerActor:
         return await self._controller.status()
 
     async def overview(self) -> dict[str, Any]:
-        """Return the same without metrics, which costs coordinators half as much."""
-        return await self._controller.status(has_metrics=False)
+        """Return the same without metrics, which costs coordinators nothing."""
+        return await self._controller.overview()
 
     async def spec(self) -> ClusterSpec:
         """Return the cluster's definition."""

@@ -38,10 +38,11 @@ from failover.partition_kinds import PLACED
 from protocol.config import Configs
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Awaitable, Mapping, Sequence
 
     from actors.cluster.spec import Address, ClusterSpec
     from actors.deployment.host_watch import HostControl
+    from actors.deployment.mover import Statuses
     from failover.control.leadership_planner import Order
 
 _log = logging.getLogger("rollcall.controller")
@@ -59,6 +60,9 @@ ELECTED_LOOK_S: Final = 0.05
 
 LOOK_S: Final = 2.0
 """How often the controller polls a healthy cluster; it notices a dead process at once."""
+
+SEEN_MS: Final = 3_000
+"""What the controller saw at its last look serves an overview for so long."""
 
 PATIENCE_MS: Final = 5_000
 """How long to wait for all coordinators at the start: before the first order, and before one that
@@ -125,6 +129,8 @@ class Controller:
         self._wake = asyncio.Event()
         self._is_at_home = asyncio.Event()
         self._told: set[str] = set()
+        self._seen: Statuses = {}
+        self._seen_ms = 0
         self.mover = Mover(self, hosts, self._tasks)
 
     async def start(self) -> None:
@@ -303,6 +309,7 @@ class Controller:
             self._wake.clear()
             statuses = await self._ask_all("status", REPORT_S)
             now = boot_ms()
+            self._seen, self._seen_ms = statuses, now
             for node_id, status in statuses.items():
                 rows = [partition_status(row) for row in status["partitions"]]
                 self._advice.report(node_id, rows, now)
@@ -365,24 +372,42 @@ class Controller:
 
     # --- for operators
 
-    async def status(self, *, has_metrics: bool = True) -> dict[str, Any]:
-        """Return the cluster as ``rollcall status --json`` shows it, or without its metrics."""
-        statuses, metrics, workers = await asyncio.gather(
-            self.statuses(),
-            self._ask_all("metrics", STATUS_S) if has_metrics else _no_metrics(),
-            asyncio.gather(*(self._worker(number) for number in range(self.spec.workers))),
-        )
+    async def status(self) -> dict[str, Any]:
+        """Return the cluster as ``rollcall status --json`` shows it."""
+        return await self._shown(self.statuses(), self._ask_all("metrics", STATUS_S))
+
+    async def overview(self) -> dict[str, Any]:
+        """Return the same without metrics, and as it was at the last look if all answered that.
+
+        So it costs coordinators nothing.
+        """
+        return await self._shown(self._last_statuses(), _nothing())
+
+    async def _last_statuses(self) -> Statuses:
+        is_new = boot_ms() - self._seen_ms <= SEEN_MS
+        is_whole = self._seen.keys() == set(self._answering())
+        return self._seen if is_new and is_whole else await self.statuses()
+
+    async def _shown(
+        self, statuses: Awaitable[Statuses], metrics: Awaitable[Statuses]
+    ) -> dict[str, Any]:
+        workers = (self._worker(number) for number in range(self.spec.workers))
+        by_node, measured, rows = await asyncio.gather(statuses, metrics, asyncio.gather(*workers))
         found = {
-            node_id: {**status, "metrics": metrics.get(node_id, {})}
-            for node_id, status in statuses.items()
+            node_id: {**status, "metrics": measured.get(node_id, {})}
+            for node_id, status in by_node.items()
         }
-        status = cluster_status(self.spec, [node.pid for node in self._nodes], found, workers)
-        overview = await self.mover.overview(statuses)
+        status = cluster_status(self.spec, [node.pid for node in self._nodes], found, rows)
+        overview = await self.mover.overview(by_node)
         return {**status, "controller": {"pid": os.getpid()}, **overview}
 
+    def _answering(self) -> list[int]:
+        """Return the coordinators that are up, or were never seen: those may be damaged."""
+        return [node.node_id for node in self._nodes if node.is_up or not node.pid]
+
     async def _ask_all(self, method: str, wait_s: float) -> dict[int, dict[str, Any]]:
-        """Call a method of every coordinator that is up, or was never seen: it may be damaged."""
-        asked = [node.node_id for node in self._nodes if node.is_up or not node.pid]
+        """Call a method of every coordinator that may answer."""
+        asked = self._answering()
         calls = (
             self._actors.ask(coordinator_name(node_id), method, wait_s=wait_s) for node_id in asked
         )
@@ -407,7 +432,7 @@ class Controller:
         return status
 
 
-async def _no_metrics() -> dict[int, dict[str, Any]]:
+async def _nothing() -> Statuses:
     return {}
 
 

@@ -10,7 +10,7 @@ import pytest
 from actors.cluster.spec import Address, ClusterSpec, on_one_host
 from actors.deployment import controller as controller_module
 from actors.deployment import mover
-from actors.deployment.controller import Controller
+from actors.deployment.controller import SEEN_MS, Controller
 from actors.deployment.status import as_text
 from actors.errors import FailureError
 from failover.partition_kinds import CATALOG, PLACED
@@ -142,6 +142,37 @@ class Silent(Cluster):
             self.lost -= 1
             raise TimeoutError
         return await super().ask(name, method, *arguments, wait_s=wait_s)
+
+
+def test_an_overview_asks_only_what_the_last_look_does_not_say() -> None:
+    async def test() -> None:
+        cluster = Cluster({n: status([row(one) for one in AT_HOME]) for n in range(3)})
+        controller = Controller(SPEC, cluster)
+
+        async def asks(told: int) -> int:
+            before = cluster.asked
+            found = await controller.overview()
+            assert [each["state"] for each in found["coordinators"]].count("Running") == told
+            return cluster.asked - before
+
+        assert await asks(3) == 3, "it has not looked yet"
+        looking = asyncio.create_task(controller._look())
+
+        async def has_looked() -> bool:
+            return controller._seen_ms > 0
+
+        await until_async(has_looked, WITHIN_S, "the controller has looked")
+        looking.cancel()
+        assert await asks(3) == 0
+        node = controller._nodes[2]
+        node.is_up, node.pid = False, 1
+        assert await asks(2) == 2, "one has died since"
+        node.is_up = True
+        assert await asks(3) == 0
+        controller._seen_ms -= 2 * SEEN_MS
+        assert await asks(3) == 3, "it has not looked for long"
+
+    asyncio.run(test())
 
 
 def test_a_coordinator_that_was_cut_off_is_asked_until_it_answers() -> None:
