@@ -18,6 +18,7 @@ from bench.live_group import imported
 from bench.pages.files import report_path, write_aside, write_reports
 from bench.pages.runs import ReportedRun, report
 from bench.rehearsals.comparison import Comparison
+from bench.rehearsals.open_files import check_open_files
 from bench.rehearsals.runs import Place, Planned, Run, run_all
 from bench.scenarios.files import found, found_variants, names
 from bench.scenarios.history import write_histories
@@ -93,6 +94,9 @@ def _planned(asked: argparse.Namespace) -> list[Planned]:
     """Return the variants that are asked for, each with its plan, and say what they are."""
     variants = found_variants(asked.scenario)
     _check(asked, variants)
+    if not asked.simulate:
+        for scenario in variants.values():
+            check_open_files(scenario, asked.spark or 1, is_own=asked.bootstrap is None)
     planned = [
         Planned(variant=name, scenario=scenario, plan=expand(scenario))
         for name, scenario in variants.items()

@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import importlib
 import os
+import signal
 import sys
+import threading
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -109,7 +111,10 @@ def local_session(settings: Mapping[str, str] = MappingProxyType({})) -> SparkSe
             f"-Dlog4j2.configurationFile={logs.as_uri()}",
         )
     )
+    handled = signal.getsignal(signal.SIGINT)
     session: SparkSession = builder.config(map=dict(settings)).getOrCreate()
+    if handled is not None and threading.current_thread() is threading.main_thread():
+        signal.signal(signal.SIGINT, handled)  # Spark has put a handler of its own in its place
     return session
 
 

@@ -1,6 +1,7 @@
 """What the histories of a crowd tell, on small crowds written by hand."""
 
 import shutil
+import signal
 
 import pytest
 
@@ -212,3 +213,7 @@ def test_the_summary_is_flawless_only_if_nobody_lost_anything_and_no_group_rebal
     summary = summarize(frame(session, *again), nothing, 50, ["g"])
     assert summary.rebalances == 1
     assert not summary.is_flawless
+
+
+def test_spark_leaves_the_handling_of_an_interrupt_alone(session):
+    assert signal.getsignal(signal.SIGINT).__module__ != "pyspark.core.context"
