@@ -16,13 +16,14 @@ if TYPE_CHECKING:
 def check_open_files(scenario: Scenario, tasks: int, *, is_own: bool) -> None:
     """Raise BadInputError if a process may open too few files: each member has a connection.
 
-    ``tasks`` processes drive the members. ``is_own``: they join a cluster that is started here; all
-    must find room on its other nodes while one is down.
+    ``tasks`` processes drive the members. ``is_own``: they join a cluster that is started here; a
+    node has those of another one, too, while that is down.
     """
     members = sum(group.replicas for group in scenario.groups)
     in_process = -(-members // tasks)
     if is_own:
-        in_process = max(in_process, -(-members // max(nodes_of(scenario) - 1, 1)))
+        nodes = nodes_of(scenario)
+        in_process = max(in_process, -(-2 * members // nodes) if nodes > 1 else members)
     needed = in_process + RESERVED_FILES
     allowed = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
     if needed > allowed != resource.RLIM_INFINITY:

@@ -17,7 +17,7 @@ from bench.scenarios.faults import (
     RestartCoordinator,
 )
 from bench.scenarios.members import ClusterNames
-from bench.scenarios.simulated import RESTART_MS, nodes_of
+from bench.scenarios.simulated import RESTART_MS, nodes_of, replicas_of
 from protocol.client.versions import newest
 
 if TYPE_CHECKING:
@@ -167,10 +167,9 @@ def own_stage(scenario: Scenario) -> Iterator[OwnStage]:
     """Start a cluster of ours, of as many nodes as in the simulation, and stop it at the end."""
     from bench.servers.restartable_cluster import rollcall_cluster
 
-    nodes = str(nodes_of(scenario))
     configs = {
-        "offsets.topic.num.partitions": nodes,
-        "offsets.topic.replication.factor": nodes,
+        "offsets.topic.num.partitions": str(nodes_of(scenario)),
+        "offsets.topic.replication.factor": str(replicas_of(scenario)),
         **scenario.broker_configs(),
     }
     with ExitStack() as stack:
@@ -182,11 +181,11 @@ def own_stage(scenario: Scenario) -> Iterator[OwnStage]:
 
 @contextmanager
 def kafka_stage(scenario: Scenario) -> Iterator[KafkaStage]:
-    """Start Apache Kafka, of as many brokers as a cluster of ours, and stop it at the end."""
+    """Start Apache Kafka, of as many brokers as partitions have replicas, and stop it at the end."""
     from bench.servers.kafka import kafka_cluster
     from bench.servers.restartable_cluster import three_brokers
 
-    nodes = nodes_of(scenario)
+    nodes = replicas_of(scenario)
     share_state = {"num.partitions": nodes, "replication.factor": nodes, "min.isr": nodes // 2 + 1}
     configs = {
         **{f"share.coordinator.state.topic.{name}": str(n) for name, n in share_state.items()},

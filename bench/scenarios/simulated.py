@@ -85,8 +85,13 @@ def run(scenario: Scenario, plan: ScenarioPlan, say: Callable[[int, str], None])
 
 
 def nodes_of(scenario: Scenario) -> int:
-    """Return how many nodes a scenario's cluster has: three, or one if nothing happens to it."""
-    return NODES if scenario.faults else 1
+    """Return how many nodes a scenario's cluster has."""
+    return scenario.nodes or (NODES if scenario.faults else 1)
+
+
+def replicas_of(scenario: Scenario) -> int:
+    """Return how many replicas each partition has there."""
+    return min(nodes_of(scenario), NODES)
 
 
 def _settings(scenario: Scenario) -> Settings:
@@ -96,7 +101,7 @@ def _settings(scenario: Scenario) -> Settings:
     return replace(
         CALM,
         nodes=nodes,
-        replication=nodes,
+        replication=replicas_of(scenario),
         members=0,
         groups=1,
         partitions=1,

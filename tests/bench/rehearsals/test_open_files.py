@@ -16,8 +16,8 @@ def allow(monkeypatch: pytest.MonkeyPatch, files: int) -> None:
     ("tasks", "is_own", "needed"),
     [
         (1, True, 50_512),
-        (2, True, 25_512),
-        pytest.param(4, True, 25_512, id="two nodes while one is down"),
+        (3, True, 17_179),
+        pytest.param(4, True, 14_798, id="a node has those of one that is down"),
         (4, False, 13_012),
     ],
 )
