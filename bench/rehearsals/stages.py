@@ -181,7 +181,7 @@ def own_stage(scenario: Scenario) -> Iterator[OwnStage]:
 
 @contextmanager
 def kafka_stage(scenario: Scenario) -> Iterator[KafkaStage]:
-    """Start Apache Kafka, of as many brokers as partitions have replicas, and stop it at the end."""
+    """Start Apache Kafka, as many brokers as partitions have replicas, and stop it at the end."""
     from bench.servers.kafka import kafka_cluster
     from bench.servers.restartable_cluster import three_brokers
 
