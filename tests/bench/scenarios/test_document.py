@@ -33,7 +33,12 @@ SAID_IN_WORDS = {
     "expect": "no limits",
 }
 """Defaults that depend on other settings."""
-NOTHING_GIVEN = {"protocol": "as before", "rack": "any", "node": "the coordinator"}
+NOTHING_GIVEN = {
+    "nodes": "3, or 1 without faults",
+    "protocol": "as before",
+    "rack": "any",
+    "node": "the coordinator",
+}
 """What it means that a setting is not given, where that is not: no limit."""
 
 
