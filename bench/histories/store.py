@@ -19,6 +19,7 @@ from pyspark.errors import PySparkException
 from bench.histories.schema import SCHEMA, VERSION
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
     from pathlib import Path
 
     from pyspark.sql import DataFrame, SparkSession
@@ -54,6 +55,11 @@ class RunFacts(msgspec.Struct, frozen=True, kw_only=True):
 
 def write_run(history: DataFrame, facts: RunFacts, directory: Path) -> Path:
     """Write a run into ``directory`` and return its folder; other runs may be there already."""
+    return write_parts([history], facts, directory)
+
+
+def write_parts(parts: Iterable[DataFrame], facts: RunFacts, directory: Path) -> Path:
+    """Do the same with one or more parts of a run: each is written before the next is made."""
     if not RUN_ID.fullmatch(facts.run_id):
         raise HistoryError(f"A run cannot be named {facts.run_id!r}: use letters and digits.")
     final, aside = directory / f"{PREFIX}{facts.run_id}", directory / f"{ASIDE}{facts.run_id}"
@@ -61,8 +67,10 @@ def write_run(history: DataFrame, facts: RunFacts, directory: Path) -> Path:
         raise HistoryError(f"{final} exists: remove it, or give the run another name.")
     try:
         shutil.rmtree(aside, ignore_errors=True)
-        history.write.partitionBy("kind").parquet(str(aside))
-        whole = msgspec.structs.replace(facts, rows=_counts(history.sparkSession, aside))
+        for part in parts:
+            part.write.mode("append").partitionBy("kind").parquet(str(aside))
+            session = part.sparkSession
+        whole = msgspec.structs.replace(facts, rows=_counts(session, aside))
         (aside / FACTS).write_bytes(msgspec.json.format(msgspec.json.encode(whole)))
         aside.rename(final)
     except (OSError, PySparkException, Py4JError) as error:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
+from itertools import islice
+from typing import TYPE_CHECKING, Final
 
 from bench.histories.rows import HistoryLife, fetched_row, group_row, life_rows, mark_row
 from bench.histories.schema import CHANGE, FAULT, SCHEMA
@@ -16,11 +17,17 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
     from pathlib import Path
 
+    from pyspark.sql import DataFrame
+
     from bench.histories.schema import HistoryRow
     from bench.histories.store import RunFacts
     from bench.scenarios.plan import ScenarioPlan
     from bench.scenarios.record import LifeRecord, ScenarioRecord
     from bench.scenarios.scenario import Group, Scenario
+
+
+ROWS_AT_ONCE: Final = 200_000
+"""Rows that are in memory at a time while a run is written: some hundred megabytes."""
 
 
 def history_rows(
@@ -69,16 +76,21 @@ def write_histories(
     A character of a name that a folder cannot have becomes a hyphen. Raises StartError if a run
     cannot be written.
     """
-    from bench.histories.store import HistoryError, write_run
+    from bench.histories.store import HistoryError, write_parts
     from bench.load.spark import local_session
 
     session = local_session()
+
+    def parts(rows: Iterator[HistoryRow]) -> Iterator[DataFrame]:
+        while part := list(islice(rows, ROWS_AT_ONCE)):
+            yield session.createDataFrame(part, SCHEMA)
+
     try:
         folders = []
         for name, scenario, plan, record in runs:
             facts = facts_of(name, scenario, record)
-            rows = list(history_rows(scenario, plan, record))
-            folders.append(write_run(session.createDataFrame(rows, SCHEMA), facts, directory))
+            rows = history_rows(scenario, plan, record)
+            folders.append(write_parts(parts(rows), facts, directory))
         return folders
     except HistoryError as error:
         raise StartError(str(error)) from None

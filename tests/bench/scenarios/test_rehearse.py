@@ -6,6 +6,7 @@ import shutil
 import pytest
 
 from bench.rehearse import main
+from bench.scenarios import history
 from bench.scenarios.files import names
 from bench.servers.processes import free_port
 
@@ -174,12 +175,15 @@ def test_the_page_has_the_variants_side_by_side_and_what_fails(file, tmp_path, c
 @pytest.mark.timeout(600)
 @pytest.mark.filterwarnings("ignore::ResourceWarning")
 @pytest.mark.skipif(shutil.which("java") is None, reason="PySpark needs Java 17")
-def test_a_history_can_be_kept_once(file, tmp_path, capsys):
+def test_a_history_can_be_kept_once(file, tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr(history, "ROWS_AT_ONCE", 7)
     runs = tmp_path / "histories"
     words = ["--simulate", str(file), "--history", str(runs)]
     assert main(words) == 0
     run = runs / "run_id=small"
     assert f"the history is in {run}\n" in capsys.readouterr().out
-    assert json.loads((run / "_run.json").read_text())["rows"]["started"] == 3
+    rows = json.loads((run / "_run.json").read_text())["rows"]
+    assert rows["started"] == 3
+    assert sum(rows.values()) > history.ROWS_AT_ONCE, "it is written in parts"
     assert main(words) == 1
     assert f"{run} exists: remove it" in capsys.readouterr().err
