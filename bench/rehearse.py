@@ -103,8 +103,7 @@ def _planned(asked: argparse.Namespace) -> list[Planned]:
         if not asked.variant or name in asked.variant
     ]
     scenario = planned[0].scenario
-    members = sum(group.replicas for group in scenario.groups)
-    _say(f"{scenario.about}; {members} members, {scenario.duration / 1000:g} s")
+    _say(f"{scenario.about}; {scenario.members} members, {scenario.duration / 1000:g} s")
     return planned
 
 

@@ -19,7 +19,7 @@ def check_open_files(scenario: Scenario, tasks: int, *, is_own: bool) -> None:
     ``tasks`` processes drive the members. ``is_own``: they join a cluster that is started here; a
     node has those of another one, too, while that is down.
     """
-    members = sum(group.replicas for group in scenario.groups)
+    members = scenario.members
     in_process = -(-members // tasks)
     if is_own:
         nodes = nodes_of(scenario)

@@ -146,6 +146,11 @@ class Scenario(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     seed: Annotated[int, Meta(ge=0, le=2**31)] = 0
     """What chance decides (pods that crash, names): the same seed, the same plan."""
 
+    @property
+    def members(self) -> int:
+        """How many members all groups have in the beginning."""
+        return sum(group.replicas for group in self.groups)
+
     def broker_configs(self) -> dict[str, str]:
         """Return the configs of the brokers: Kafka's default where benchmarks have another one."""
         return {"group.initial.rebalance.delay.ms": "3000", **self.configs}

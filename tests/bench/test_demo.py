@@ -27,7 +27,7 @@ def test_too_small_a_crowd_is_refused_in_one_sentence(capsys: pytest.CaptureFixt
 
 def test_the_story_has_ten_thousand_members_of_six_applications() -> None:
     scenario = found(STORY)
-    assert sum(group.replicas for group in scenario.groups) == 10_000
+    assert scenario.members == 10_000
     verdict = ScenarioVerdict(
         scenario=STORY,
         how="real",

@@ -267,16 +267,22 @@ OTHER_ENDS: dict[str, list[list[tuple[Any, Any]]]] = {
 }
 
 
-@pytest.mark.parametrize("ends", ENDS.values(), ids=ENDS.keys())
-def test_a_group_that_comes_after_one_that_was_deleted_is_new(
-    ends: list[list[tuple[Any, Any]]],
-) -> None:
-    """Before Kafka 4 a group without an assignment is not written, so its second may be first."""
+def after(ends: list[list[tuple[Any, Any]]]) -> Watched:
+    """Watch a log to the end of a group, a minute from write to write."""
     watched = Watched()
     for each in ends:
         watched.write(*each)
         watched.now += 60_000
     watched.news()
+    return watched
+
+
+@pytest.mark.parametrize("ends", ENDS.values(), ids=ENDS.keys())
+def test_a_group_that_comes_after_one_that_was_deleted_is_new(
+    ends: list[list[tuple[Any, Any]]],
+) -> None:
+    """Before Kafka 4 a group without an assignment is not written, so its second may be first."""
+    watched = after(ends)
     watched.write(generation(2, member("z", 0)))
     assert watched.news() == [
         "generation 0 → 2: member z (10.0.0.4) joined (inferred: it is new in generation 2; 1"
@@ -289,11 +295,7 @@ def test_what_compaction_left_after_a_group_of_another_type_is_not_told(
     ends: list[list[tuple[Any, Any]]],
 ) -> None:
     """A tombstone stays for a day, though all generations but the last have gone meanwhile."""
-    watched = Watched()
-    for each in ends:
-        watched.write(*each)
-        watched.now += 60_000
-    watched.news()
+    watched = after(ends)
     watched.write(generation(57, member("z", 0), member("y", 1)))
     assert watched.news() == []
     watched.now += 60_000
