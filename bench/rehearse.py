@@ -94,14 +94,14 @@ def _planned(asked: argparse.Namespace) -> list[Planned]:
     """Return the variants that are asked for, each with its plan, and say what they are."""
     variants = found_variants(asked.scenario)
     _check(asked, variants)
-    if not asked.simulate:
-        for scenario in variants.values():
-            check_open_files(scenario, asked.spark or 1, is_own=asked.bootstrap is None)
     planned = [
         Planned(variant=name, scenario=scenario, plan=expand(scenario))
         for name, scenario in variants.items()
         if not asked.variant or name in asked.variant
     ]
+    if not asked.simulate:
+        for each in planned:
+            check_open_files(each.scenario, asked.spark or 1, is_own=asked.bootstrap is None)
     scenario = planned[0].scenario
     _say(f"{scenario.about}; {scenario.members} members, {scenario.duration / 1000:g} s")
     return planned

@@ -39,7 +39,7 @@ TIMEOUT_S: Final = 15.0
 BACKOFF_S: Final = 0.1
 
 COORDINATORS_MAX: Final = 256
-"""Groups whose coordinators a client remembers, those that were found last."""
+"""Groups whose coordinators a client remembers, those that were asked last."""
 
 MOVING: Final = frozenset(
     {
@@ -183,13 +183,10 @@ class AdminClient:
 
         def ask() -> Any:
             address = self.remembered_coordinator(group_id)
-            try:
-                answer = self.ask_at(address, message)
-            except ClientError:
-                self._coordinators.pop(group_id, None)
-                raise
-            if MOVING.intersection(codes(answer)):
-                self._coordinators.pop(group_id, None)
+            del self._coordinators[group_id]  # until it has answered as the coordinator
+            answer = self.ask_at(address, message)
+            if not MOVING.intersection(codes(answer)):
+                self._coordinators[group_id] = address
             return answer
 
         return self._until_settled(ask, codes)
