@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import os
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from actors.cluster import ray_calls
 from actors.cluster.ray_peers import CONSOLE, CONTROLLER, UNREACHED, Actors
+from actors.priority import lower_priority
 from actors.skip_hypothesis import skip_hypothesis
 from actors.telemetry.log_file import log_to_file
 
@@ -33,7 +33,7 @@ class ConsoleActor:
 
     def __init__(self, spec: ClusterSpec) -> None:
         skip_hypothesis()
-        os.nice(NICENESS)
+        lower_priority(NICENESS)
         from actors.console.rollcall import ACTIONS, RollcallSource
         from actors.console.server import ConsoleServer
         from protocol.config import Configs

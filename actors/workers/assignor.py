@@ -19,6 +19,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
+from actors.priority import lower_priority
 from actors.tasks import Tasks
 from actors.telemetry.log_file import log_to_file
 from actors.workers.fair_queue import FairQueue
@@ -83,7 +84,7 @@ class AssignorWorker:
         from actors.skip_hypothesis import skip_hypothesis
 
         skip_hypothesis()
-        os.nice(niceness)
+        lower_priority(niceness)
         if log_path is not None:
             log_to_file(log_path)
         self._time_limit_s = time_limit_ms / 1000

@@ -43,7 +43,7 @@ def test_it_keeps_its_port_if_it_can_and_tells_the_controller(
     controller = Controller()
     monkeypatch.setattr(actor_module, "Actors", lambda: controller)
     monkeypatch.setattr(actor_module, "TELL_S", 0.01)
-    monkeypatch.setattr(actor_module.os, "nice", lambda _: 0)  # type: ignore[attr-defined]
+    monkeypatch.setattr(actor_module, "lower_priority", lambda _: None)
     monkeypatch.setattr(actor_module, "log_to_file", lambda _: None)
     with socket.create_server((HOST, 0)) as taken:
         wanted = Address(host=HOST, port=taken.getsockname()[1])

@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from actors.deployment.starting import WORKER_NICENESS
 from tests.clients import modern_members
 from tests.clients.wire import Wire
 from tests.conftest import RunningCluster, rollcall
@@ -125,6 +126,13 @@ def workplace(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningClust
         cluster.start()
         until(lambda: pids(cluster), WITHIN_S, "both workers are there")
         yield cluster
+
+
+def test_coordinators_get_a_cpu_before_any_thread_of_a_worker(workplace: RunningCluster) -> None:
+    threads = [each for pid in pids(workplace) for each in Path(f"/proc/{pid}/task").iterdir()]
+    own = os.getpriority(os.PRIO_PROCESS, 0)
+    lower = [os.getpriority(os.PRIO_PROCESS, int(each.name)) - own for each in threads]
+    assert set(lower) == {WORKER_NICENESS}
 
 
 class Member:
