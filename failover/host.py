@@ -23,6 +23,7 @@ from failover.host_state import HostState
 from failover.identity import CATALOG_PARTITION, Identity
 from failover.leaders import Leaders
 from failover.leadership_drain import LeadershipDrain
+from failover.led_groups import LedGroups
 from failover.machine_adapters import CATALOG_ADAPTER, MACHINES, Surroundings, catalog_maker
 from failover.partition_kinds import kind_of
 from failover.partitions.partition import Partition, PartitionState
@@ -30,12 +31,10 @@ from failover.partitions.status import PartitionStatus, status_of
 from failover.recording.recorder import BYTES_MAX, Recorder
 from failover.requests.fanout import RequestPart
 from failover.requests.router import Requests
-from failover.routing import partition_for
 from failover.sync_times import SyncTimes
 from failover.told_stories import ToldStories
 from protocol.config import out_of_bounds
 from protocol.groups.effects import TimersDue, TopicsDeleted
-from protocol.groups.shard import GroupShard
 from protocol.groups.wall import WallClock
 from protocol.reasons import shown
 from storage.log import (
@@ -58,10 +57,7 @@ if TYPE_CHECKING:
 
     from failover.catalogue.catalog import NodeChanged
     from protocol.config import Configs
-    from protocol.groups.awaiting import Awaiting
     from protocol.groups.effects import Event, Ticket
-    from protocol.groups.facts import MemberEvent
-    from protocol.groups.group_type import GroupLook
     from protocol.groups.topics import Topics
     from protocol.stories.history import StoryEntry
     from storage.log import Log
@@ -116,6 +112,7 @@ class Host:
             pass  # it is small: nodes and topics are known before the first client connects
         leaders = Leaders()
         self.stories = ToldStories(identity, now)
+        self.led = LedGroups(identity.partitions, lambda: self._state.groups)
         view = self._view(configs, catalog, leaders)
         self._state = state = HostState(identity, catalog, leaders, view)
         around = Surroundings(view=lambda: state.view, wall=self.wall, recorder=self.recorder)
@@ -510,7 +507,7 @@ class Host:
             leaders=leaders.by_partition(),
             controller_id=leaders.of(CATALOG_PARTITION),
             history=self.stories.history,
-            awaiting=self.awaiting,
+            led=self.led,
         )
 
     # --- for operators
@@ -526,44 +523,14 @@ class Host:
         rows = sorted(self._state.all.items())
         return [status_of(partition, now, is_slow=is_slow) for _, partition in rows]
 
-    def led_shards(self) -> list[GroupShard]:
-        """Return the groups of each partition that is led here."""
-        partitions = self._state.groups.values()
-        return [_shard(each) for each in partitions if each.state is PartitionState.LEADER]
-
     def partition_states(self) -> Counter[PartitionState]:
         """Return how many partitions with groups are in each state."""
         return Counter(each.state for each in self._state.groups.values())
-
-    def look(self, group_id: str, member_ids: Iterable[str], now: int) -> GroupLook | None:
-        """Return a group as memory has it, without a lease; None if it is not led here."""
-        partition = self._state.groups.get(partition_for(group_id, self.identity.partitions))
-        if partition is None or partition.state is not PartitionState.LEADER:
-            return None
-        return _shard(partition).look(group_id, member_ids, now)
-
-    def events(self, group_id: str) -> list[MemberEvent]:
-        """Return the event log of a group led here, oldest first."""
-        partition = self._state.groups.get(partition_for(group_id, self.identity.partitions))
-        return [] if partition is None else _shard(partition).events(group_id)
-
-    def awaiting(self, group_id: str) -> Awaiting | None:
-        """Return what a group led here waits for; None if it does not rebalance."""
-        partition = self._state.groups.get(partition_for(group_id, self.identity.partitions))
-        if partition is None or partition.state is not PartitionState.LEADER:
-            return None
-        return _shard(partition).awaiting(group_id)
 
 
 def _catalog(partition: Partition) -> Catalog:
     machine = partition.machine
     assert isinstance(machine, Catalog)
-    return machine
-
-
-def _shard(partition: Partition) -> GroupShard:
-    machine = partition.machine
-    assert isinstance(machine, GroupShard)
     return machine
 
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 from actors.console.selection import AT_REST
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Set
 
     from actors.console.source import GroupDetail
     from protocol.groups.group_type import GroupLook
@@ -25,26 +25,17 @@ KEPT_MS: Final = 30_000
 KEPT_MAX: Final = 64
 """Groups that are kept, those that were looked at last."""
 
-SESSIONS_MAX: Final = 100
-"""Members of a group whose sessions are asked for: those that a page shows."""
-
-
-def shown(detail: GroupDetail) -> Sequence[str]:
-    """Return the members whose sessions a look asks for."""
-    return sorted(each.member_id for each in detail.members)[:SESSIONS_MAX]
-
 
 @dataclass(frozen=True, slots=True)
 class _Kept:
-    """``before`` is the look before the description, ``after`` the one that followed it.
+    """``look`` is the one before the description; ``read_ms`` is when offsets were read.
 
-    ``read_ms`` is when offsets were read. ``is_settled``: the description before began with the
-    same look, so the story of what had changed has been told since.
+    ``is_settled``: the description before began with the same look, so the story of what had
+    changed has been told since.
     """
 
     detail: GroupDetail
-    before: GroupLook
-    after: GroupLook
+    look: GroupLook
     read_ms: int
     is_settled: bool
 
@@ -56,11 +47,6 @@ class KeptGroups:
         self._clock_ms = clock_ms
         self._kept: OrderedDict[str, _Kept] = OrderedDict()
 
-    def members(self, group_id: str) -> Sequence[str]:
-        """Return whose sessions a look at a group is to have; nobody's if it is not kept."""
-        kept = self._kept.get(group_id)
-        return [] if kept is None else shown(kept.detail)
-
     def group_type(self, group_id: str) -> str:
         """Return of which type a group was; empty: it is not kept."""
         kept = self._kept.get(group_id)
@@ -71,23 +57,22 @@ class KeptGroups:
         kept = self._kept.get(group_id)
         if kept is None or not kept.is_settled or look.state not in AT_REST:
             return None
-        is_same = _counts(look) == _counts(kept.before)
-        has_same = look.sessions.keys() == kept.after.sessions.keys()
-        return kept.detail if is_same and has_same and self._is_new(kept) else None
+        is_same = _essence(look) == _essence(kept.look)
+        return kept.detail if is_same and self._is_new(kept) else None
 
     def recent(self, group_id: str) -> GroupDetail | None:
         """Return what is kept of any group, if its offsets need not be read again."""
         kept = self._kept.get(group_id)
         return kept.detail if kept is not None and self._is_new(kept) else None
 
-    def keep(self, group_id: str, detail: GroupDetail, looks: tuple[GroupLook, GroupLook]) -> None:
-        """Keep a description with the looks before and after it."""
-        (before, after), last = looks, self._kept.pop(group_id, None)
-        is_settled = last is not None and _counts(last.before) == _counts(before)
+    def keep(self, group_id: str, detail: GroupDetail, look: GroupLook) -> None:
+        """Keep a description with the look before it."""
+        last = self._kept.pop(group_id, None)
+        is_settled = last is not None and _essence(last.look) == _essence(look)
         read_ms = self._clock_ms()
         if last is not None and last.detail.offsets is detail.offsets:
             read_ms = last.read_ms  # they were not read again
-        self._kept[group_id] = _Kept(detail, before, after, read_ms, is_settled)
+        self._kept[group_id] = _Kept(detail, look, read_ms, is_settled)
         if len(self._kept) > KEPT_MAX:
             self._kept.popitem(last=False)
 
@@ -99,5 +84,5 @@ class KeptGroups:
         return self._clock_ms() - kept.read_ms < KEPT_MS
 
 
-def _counts(look: GroupLook) -> tuple[str, int, int]:
-    return look.state, look.members, look.rebalances
+def _essence(look: GroupLook) -> tuple[str, int, int, Set[str]]:
+    return look.state, look.members, look.rebalances, look.sessions.keys()

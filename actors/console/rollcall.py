@@ -1,7 +1,7 @@
-"""A cluster of ours as the source of the console: asked over the Kafka protocol, and its actors.
+"""A cluster of ours as the source of the console: asked over the Kafka protocol.
 
 Groups are described as by ``rollcall groups`` and ``rollcall explain``, on threads of their own.
-What no request of Kafka tells comes from the actors, in calls that take a coordinator little time.
+How the cluster is comes from the controller's actor, which knows it anyway.
 """
 
 from __future__ import annotations
@@ -13,20 +13,20 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from actors.clock import boot_ms
-from actors.cluster.ray_peers import CONTROLLER, UNREACHED, coordinator_name
+from actors.cluster.ray_peers import CONTROLLER, UNREACHED
 from actors.console.exposition import exposition
-from actors.console.kept_groups import KeptGroups, shown
-from actors.console.source import GroupList, ListedGroup, SourceError
+from actors.console.kept_groups import KeptGroups
+from actors.console.source import GroupList, SourceError
 from actors.console.status_view import cluster_of
 from failover.partition_kinds import GROUPS
 from failover.routing import partition_for
 from protocol.groups.group_type import GroupLook
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from actors.cluster.spec import ClusterSpec
-    from actors.console.source import Cluster, GroupDetail, Member
+    from actors.console.source import Cluster, GroupDetail, ListedGroup, Member
 
 ASK_S: Final = 3.0
 """How long an actor, or a coordinator's listener, may take to answer."""
@@ -78,19 +78,15 @@ class RollcallSource:
         silent = [node_id for node_id, rows in zip(nodes, answers, strict=True) if rows is None]
         if len(silent) == len(answers):
             raise SourceError("No coordinator answers.")
-        groups = {
-            row.group_id: row for rows in answers if rows is not None for row in _summaries(rows)
-        }
+        groups = {row.group_id: row for rows in answers for row in rows or ()}
         listed = ", ".join(map(str, silent))
         notes = (f"Node {listed} does not answer: groups that it leads are missing.",)
         return GroupList(groups=list(groups.values()), notes=notes if silent else ())
 
-    async def _rows(self, node_id: int) -> Mapping[str, Sequence[Any]] | None:
+    async def _rows(self, node_id: int) -> Sequence[ListedGroup] | None:
         try:
-            rows: Mapping[str, Sequence[Any]] = await self._actors.ask(
-                coordinator_name(node_id), "group_rows", wait_s=ASK_S
-            )
-        except UNREACHED:
+            rows: Sequence[ListedGroup] = await self._ask_wire("rows", node_id)
+        except SourceError:
             return None
         return rows
 
@@ -98,11 +94,10 @@ class RollcallSource:
 
     async def group(self, group_id: str) -> GroupDetail | None:
         """Return a group; None if there is none, and no rebalance of one is remembered."""
-        wanted = self._kept.members(group_id)
-        before = await self._look(group_id, wanted)
-        found = self._kept.unchanged(group_id, before)
+        look = await self._look(group_id)
+        found = self._kept.unchanged(group_id, look)
         if found is not None:
-            return _with_sessions(found, before)
+            return _with_sessions(found, look)
         group_type, recent = self._kept.group_type(group_id), self._kept.recent(group_id)
         found = await self._ask_wire("group", group_id, group_type, recent)
         if found is None:
@@ -110,20 +105,15 @@ class RollcallSource:
             return None
         partition = partition_for(group_id, self._spec.partitions)
         found = replace(found, coordinator=f"partition {partition}")
-        after = before
-        if shown(found) != wanted:
-            after = await self._look(group_id, shown(found))
-        self._kept.keep(group_id, found, (before, after))
-        return _with_sessions(found, after)
+        self._kept.keep(group_id, found, look)
+        return _with_sessions(found, look)
 
-    async def _look(self, group_id: str, member_ids: Sequence[str]) -> GroupLook:
-        """Look at a group with the sessions of some members; at nothing if nobody leads it."""
+    async def _look(self, group_id: str) -> GroupLook:
+        """Look at a group; at nothing if nobody leads it."""
         for node_id in self._nodes(group_id):
             try:
-                found: GroupLook | None = await self._actors.ask(
-                    coordinator_name(node_id), "group_look", group_id, member_ids, wait_s=ASK_S
-                )
-            except UNREACHED:
+                found: GroupLook | None = await self._ask_wire("look", node_id, group_id)
+            except SourceError:
                 continue
             if found is not None:
                 return found
@@ -185,19 +175,3 @@ def _with_session(member: Member, sessions: Mapping[str, tuple[int, int]]) -> Me
         return member
     left_ms, session_ms = sessions[member.member_id]
     return replace(member, session_left_ms=left_ms, session_ms=session_ms)
-
-
-def _summaries(rows: Mapping[str, Sequence[Any]]) -> Iterable[ListedGroup]:
-    columns = (rows[name] for name in ("group_id", "group_type", "state", "members"))
-    counts = (rows[name] for name in ("rebalances", "lately"))
-    for group_id, group_type, state, members, rebalances, lately in zip(
-        *columns, *counts, strict=True
-    ):
-        yield ListedGroup(
-            group_id=group_id,
-            group_type=group_type,
-            state=state,
-            members=members,
-            rebalances=rebalances,
-            lately=lately,
-        )

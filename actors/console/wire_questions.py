@@ -1,24 +1,38 @@
-"""What the console asks coordinators over the Kafka protocol, as administrators do: one group.
+"""What the console asks coordinators over the Kafka protocol, as administrators do.
 
 Every call blocks; :mod:`actors.console.rollcall` makes them on threads. It imports this module when
-somebody first looks at a group, since messages take a second to import.
+somebody first looks at groups, since messages take a second to import.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+import json
+import time
+from contextlib import suppress
+from itertools import starmap
+from typing import TYPE_CHECKING, Any, Final
 
 from actors.cli import admin
-from actors.cli.client import AdminClient, ClientError
+from actors.cli.client import AdminClient, ClientError, UnreachableError
 from actors.cli.descriptions import NO_GROUP, describe_group
 from actors.cli.stories import ask, ask_leader
 from actors.console.source import GroupDetail, ListedGroup, Member, Offset, SourceError
+from failover.apis.looks import GROUPS_FROM, LOOK
+from failover.catalogue.cluster_view import BROKER, GROUP
+from failover.led_groups import LedGroup
+from protocol.groups.group_type import GroupLook
 from protocol.stories.under_way import under_way_sentence
 from protocol.wire.errors import ErrorCode
-from protocol.wire.messages import MemberIdentity
+from protocol.wire.messages import (
+    DescribeConfigsRequest,
+    DescribeConfigsResource,
+    MemberIdentity,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
+
+    from kio.static.protocol import Entity
 
     from actors.cli.client import Address
     from actors.cli.descriptions import GroupDescription, MemberDescription
@@ -27,13 +41,45 @@ if TYPE_CHECKING:
 
 CLIENT_ID: Final = "rollcall-console"
 STREAMS: Final = "streams"
+ASK_AGAIN_S: Final = 5.0
+"""How long addresses of nodes are not asked again."""
 
 
 class WireQuestions:
-    """The connections of one thread."""
+    """The connections of one thread; ``bootstrap`` has the nodes in the order of their ids."""
 
     def __init__(self, bootstrap: Sequence[Address], timeout_s: float) -> None:
         self._client = AdminClient(bootstrap, timeout_s, CLIENT_ID)
+        self._nodes = NodeAddresses(self._client, bootstrap)
+
+    def rows(self, node_id: int) -> Sequence[ListedGroup]:
+        """Return the groups that a node leads; some that come or go meanwhile may be missed."""
+        found: dict[str, ListedGroup] = {}
+        start = 0
+        while start >= 0:
+            page = self._own_entry(node_id, BROKER, str(node_id), f"{GROUPS_FROM}{start}")
+            for row in starmap(LedGroup, page["groups"]):
+                found[row.group_id] = ListedGroup(**row._asdict())
+            start = page["next"]
+        return list(found.values())
+
+    def look(self, node_id: int, group_id: str) -> GroupLook | None:
+        """Return a group as a node's memory has it; None if the node does not lead it."""
+        found = self._own_entry(node_id, GROUP, group_id, LOOK)
+        return None if found is None else GroupLook(**found)
+
+    def _own_entry(self, node_id: int, resource_type: int, name: str, key: str) -> Any:
+        """Return the value of an entry that only a Rollcall node has."""
+        resource = DescribeConfigsResource(
+            resource_type=resource_type, resource_name=name, configuration_keys=(key,)
+        )
+        try:
+            answer = self._nodes.ask(node_id, DescribeConfigsRequest(resources=(resource,)))
+        except ClientError as error:
+            raise SourceError(f"{error}.") from None
+        for entry in answer.results[0].configs:
+            return json.loads(entry.value)
+        raise SourceError(f"Node {node_id} does not know {key}: it runs another version.")
 
     def group(
         self, group_id: str, probable_type: str = "", recent: GroupDetail | None = None
@@ -131,6 +177,33 @@ class WireQuestions:
             if topic.error_code == ErrorCode.none
             for number in range(len(topic.partitions))
         ]
+
+
+class NodeAddresses:
+    """Where the nodes are; it is asked again when one cannot be reached, as nodes move."""
+
+    def __init__(self, client: AdminClient, bootstrap: Sequence[Address]) -> None:
+        self._client = client
+        self._known = dict(enumerate(bootstrap))
+        self._asked_s = 0.0
+
+    def ask(self, node_id: int, message: Entity) -> Any:
+        """Send a request to a node; raises ClientError."""
+        address = self._known.get(node_id)
+        if address is None:
+            self._ask_again()
+            raise ClientError(f"node {node_id} is not there")
+        try:
+            return self._client.ask_at(address, message)
+        except UnreachableError:
+            self._ask_again()
+            raise
+
+    def _ask_again(self) -> None:
+        if time.monotonic() - self._asked_s >= ASK_AGAIN_S:
+            self._asked_s = time.monotonic()
+            with suppress(ClientError):
+                self._known = self._client.brokers()
 
 
 def _units(member: MemberDescription) -> Iterable[TopicPartition]:

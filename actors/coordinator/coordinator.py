@@ -274,6 +274,7 @@ class Coordinator:
             incidents=self._incidents,
         )
         host = Host(identity, self._configs, disk, rng, self.now())
+        host.led.rebalances = self.group_metrics.rebalances
         self._seen = host.view.catalog
         levels.check(self._seen.level)
         self._pump = Pump(host, disk, dependencies, self._look_around)
@@ -498,7 +499,7 @@ class Coordinator:
 
     def events(self, group_id: str) -> list[MemberEvent]:
         """Return the member events of a group."""
-        return [] if self._pump is None else self._pump.host.events(group_id)
+        return [] if self._pump is None else self._pump.host.led.events(group_id)
 
     def status(self) -> dict[str, Any]:
         """Return this coordinator's status as plain values."""
@@ -586,7 +587,7 @@ class Coordinator:
             self.group_metrics.count([])
             self._event_metrics.look()
         else:
-            shards, states = pump.host.led_shards(), pump.host.partition_states()
+            shards, states = pump.host.led.shards(), pump.host.partition_states()
             shown_max = pump.host.view.configs.integer("metrics.groups.max")
             self.group_metrics.count(shards, shown_max)
             self._event_metrics.look(shards, states, len(pump.listener.inbox))

@@ -44,7 +44,6 @@ if TYPE_CHECKING:
     from failover.control.balancing import CoordinatorMove
     from protocol.groups.effects import Request
     from protocol.groups.facts import MemberEvent
-    from protocol.groups.group_type import GroupLook
 
 AUTO: Final = "auto"
 CONNECT_S: Final = 5.0
@@ -188,20 +187,6 @@ class CoordinatorActor:
     async def events(self, group_id: str) -> list[MemberEvent]:
         """Return the member events of a group that this node leads."""
         return self._coordinator.events(group_id)
-
-    async def group_rows(self) -> dict[str, list[Any]]:
-        """Return the groups that this node leads, in columns."""
-        from actors.coordinator.group_rows import group_rows
-
-        ours = self._coordinator
-        shards = () if ours.host is None else ours.host.led_shards()
-        return await group_rows(shards, ours.group_metrics.rebalances)
-
-    async def group_look(self, group_id: str, member_ids: Sequence[str]) -> GroupLook | None:
-        """Return a group as this node's memory has it; None if the group is not led here."""
-        ours = self._coordinator
-        found = None if ours.host is None else ours.host.look(group_id, member_ids, ours.now())
-        return found and found._replace(rebalances=ours.group_metrics.rebalances(group_id)[0])
 
     async def record(self) -> Recorded:
         """Return the recent events of the groups that are led here, as a file."""

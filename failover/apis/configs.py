@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Final, cast
+from typing import TYPE_CHECKING, Final, TypeAlias, cast
 
-from failover.apis.stories import STORIES, stories_entry
+from failover.apis.own_entries import OwnEntries
 from failover.catalogue.cluster_view import BROKER, CLIENT_METRICS, GROUP, TOPIC
 from failover.catalogue.config_entries import (
+    BrokerEntries,
     BrokerLayers,
-    broker_entries,
     cluster_entries,
     groups_entries,
     topics_entries,
@@ -29,7 +29,7 @@ from protocol.wire.messages import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 
     from kio.static.protocol import Entity
 
@@ -67,46 +67,39 @@ class _Answers:
         self, view: ClusterView, message: DescribeConfigsRequest, api_version: int, now: int
     ) -> None:
         self.view = view
-        self._now = now
         self._message = message
-        self._api_version = api_version
-        self._layers = _layers(view)
-        self._node: Sequence[DescribeConfigsResourceResult] | None = None
+        self._own = OwnEntries(view, api_version, now)
         self._cluster: Sequence[DescribeConfigsResourceResult] | None = None
-        self.topics = topics_entries(self._layers, self._trimmed)
-        self.groups = groups_entries(self._layers, self._trimmed)
+        layers = _layers(view)
+        self._layers = layers
+        self.node = BrokerEntries(layers, self._trimmed)
+        self.topics = topics_entries(layers, self._trimmed)
+        self.groups = groups_entries(layers, self._trimmed)
 
     def described(self, resource: DescribeConfigsResource) -> DescribeConfigsResult:
         code, sentence = ErrorCode.none, None
         entries: Sequence[DescribeConfigsResourceResult] = ()
+        kind, name = resource.resource_type, resource.resource_name
+        wanted = frozenset(resource.configuration_keys or ())
         try:
-            entries = _DESCRIBERS[resource.resource_type](self, resource.resource_name)
+            entries = _DESCRIBERS[kind](self, name, wanted)
+            if wanted:
+                entries = (*entries, *map(self._trimmed, self._own.of(kind, name, wanted)))
         except KafkaError as error:
             code, sentence = error.code, error.message
-        if wanted := set(resource.configuration_keys or ()):
-            entries = tuple(entry for entry in entries if entry.name in wanted)
-        if STORIES in wanted and resource.resource_type == GROUP and code is ErrorCode.none:
-            stories = stories_entry(self.view, resource.resource_name, self._api_version, self._now)
-            entries = (*entries, self._trimmed(stories))
         return DescribeConfigsResult(
             error_code=code,
             error_message=sentence,
-            resource_type=resource.resource_type,
-            resource_name=resource.resource_name,
+            resource_type=kind,
+            resource_name=name,
             configs=tuple(entries),
         )
 
-    def node(self) -> Sequence[DescribeConfigsResourceResult]:
-        """Return the configs of this node."""
-        if self._node is None:
-            self._node = tuple(map(self._trimmed, broker_entries(self._layers)))
-        return self._node
-
-    def cluster(self) -> Sequence[DescribeConfigsResourceResult]:
+    def cluster(self, wanted: Set[str]) -> Sequence[DescribeConfigsResourceResult]:
         """Return the configs of all nodes."""
         if self._cluster is None:
             self._cluster = tuple(map(self._trimmed, cluster_entries(self._layers.cluster)))
-        return self._cluster
+        return tuple(each for each in self._cluster if not wanted or each.name in wanted)
 
     def _trimmed(self, entry: DescribeConfigsResourceResult) -> DescribeConfigsResourceResult:
         return replace(
@@ -124,11 +117,13 @@ def _layers(view: ClusterView) -> BrokerLayers:
     )
 
 
-def _broker(answers: _Answers, name: str) -> Sequence[DescribeConfigsResourceResult]:
+def _broker(
+    answers: _Answers, name: str, wanted: Set[str]
+) -> Sequence[DescribeConfigsResourceResult]:
     if not name:
-        return answers.cluster()
+        return answers.cluster(wanted)
     _check_own_id(answers.view, name)
-    return answers.node()
+    return answers.node.of(wanted)
 
 
 def _check_own_id(view: ClusterView, name: str) -> None:
@@ -146,27 +141,39 @@ def _check_own_id(view: ClusterView, name: str) -> None:
         )
 
 
-def _topic(answers: _Answers, name: str) -> Sequence[DescribeConfigsResourceResult]:
+def _topic(
+    answers: _Answers, name: str, wanted: Set[str]
+) -> Sequence[DescribeConfigsResourceResult]:
     catalog = answers.view.catalog
     if problem := why_invalid(name):
         raise KafkaError(ErrorCode.invalid_topic_exception, problem)
     if name not in catalog.topics:
         raise KafkaError(ErrorCode.unknown_topic_or_partition)
-    return answers.topics.of(catalog.overrides_of(TOPIC, name))
+    return answers.topics.of(catalog.overrides_of(TOPIC, name), wanted)
 
 
-def _group(answers: _Answers, name: str) -> Sequence[DescribeConfigsResourceResult]:
+def _group(
+    answers: _Answers, name: str, wanted: Set[str]
+) -> Sequence[DescribeConfigsResourceResult]:
     if not name:
         raise KafkaError(ErrorCode.invalid_request, "A group's id must not be empty.")
-    return answers.groups.of(answers.view.catalog.overrides_of(GROUP, name))
+    return answers.groups.of(answers.view.catalog.overrides_of(GROUP, name), wanted)
 
 
-def _broker_logger(answers: _Answers, name: str) -> Sequence[DescribeConfigsResourceResult]:
+def _broker_logger(
+    answers: _Answers,
+    name: str,
+    wanted: Set[str],  # noqa: ARG001
+) -> Sequence[DescribeConfigsResourceResult]:
     _check_own_id(answers.view, name)
     return ()
 
 
-def _client_metrics(answers: _Answers, name: str) -> Sequence[DescribeConfigsResourceResult]:  # noqa: ARG001
+def _client_metrics(
+    answers: _Answers,  # noqa: ARG001
+    name: str,
+    wanted: Set[str],  # noqa: ARG001
+) -> Sequence[DescribeConfigsResourceResult]:
     if not name:
         raise KafkaError(ErrorCode.invalid_request, "A subscription's name must not be empty.")
     return ()
@@ -198,7 +205,11 @@ def _node_names(view: ClusterView) -> Iterable[str]:
     return (str(node_id) for node_id in view.catalog.nodes)
 
 
-_DESCRIBERS: Mapping[int, Callable[[_Answers, str], Sequence[DescribeConfigsResourceResult]]] = {
+_Describer: TypeAlias = (
+    "Callable[[_Answers, str, Set[str]], Sequence[DescribeConfigsResourceResult]]"
+)
+
+_DESCRIBERS: Mapping[int, _Describer] = {
     TOPIC: _topic,
     BROKER: _broker,
     BROKER_LOGGER: _broker_logger,

@@ -11,13 +11,10 @@ import json
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
-from failover.catalogue.config_entries import ConfigSource
 from failover.partition_kinds import GROUPS
 from failover.routing import partition_for
-from protocol.config_rows import ConfigType
 from protocol.stories.json_form import plain
 from protocol.stories.under_way import under_way
-from protocol.wire.messages import DescribeConfigsResourceResult
 
 if TYPE_CHECKING:
     from failover.catalogue.cluster_view import ClusterView
@@ -25,29 +22,19 @@ if TYPE_CHECKING:
 STORIES: Final = "rollcall.rebalances"
 """The name of the entry."""
 
-TEXT_BYTES_MAX: Final = 32_000
-"""The most bytes of a value before version 4 of DescribeConfigs, whose strings are short."""
-
-LONG_BYTES_MAX: Final = 1 << 20
-"""The same from version 4 on."""
-
-LONG_SINCE: Final = 4
 HEAD_BYTES: Final = 300
 UNDER_WAY_BYTES_MAX: Final = 8_000
 """The most bytes of what is said of a rebalance under way; longer names are left out."""
 
 
-def stories_entry(
-    view: ClusterView, group_id: str, api_version: int, now: int
-) -> DescribeConfigsResourceResult:
+def stories_text(view: ClusterView, group_id: str, room_bytes: int, now: int) -> str:
     """Return what this node remembers of a group: the newest stories that fit, the oldest first.
 
     The leader also says what the group waits for, if it rebalances at ``now`` (Unix ms).
     """
     known = view.history.of_group(group_id)
     now_told = _under_way(view, group_id, now)
-    room = (LONG_BYTES_MAX if api_version >= LONG_SINCE else TEXT_BYTES_MAX) - HEAD_BYTES
-    room -= len(now_told)
+    room = room_bytes - HEAD_BYTES - len(now_told)
     kept: list[bytes] = []
     for entry in reversed(known.entries):
         room -= len(entry.data) + 1
@@ -63,21 +50,12 @@ def stories_entry(
         "dropped": known.dropped + len(known.entries) - len(kept),
     }
     stories = b",".join(reversed(kept)).decode("utf-8", "replace")
-    return DescribeConfigsResourceResult(
-        name=STORIES,
-        value=f'{json.dumps(head)[:-1]}, "under_way": {now_told}, "stories": [{stories}]}}',
-        read_only=True,
-        config_source=ConfigSource.GROUP,
-        is_sensitive=False,
-        synonyms=(),
-        config_type=ConfigType.STRING,
-        documentation="The group's last rebalances, as this node knows them: see rollcall explain.",
-    )
+    return f'{json.dumps(head)[:-1]}, "under_way": {now_told}, "stories": [{stories}]}}'
 
 
 def _under_way(view: ClusterView, group_id: str, now: int) -> str:
     """Return what a group led here waits for as JSON, ``null`` if it does not rebalance."""
-    awaiting = view.awaiting(group_id)
+    awaiting = view.led.awaiting(group_id)
     if awaiting is None:
         return "null"
     told = under_way(awaiting, now)

@@ -12,6 +12,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, TypeAlias
 
 from failover.catalogue.levels import NOT_TOLD, ROLLCALL_VERSION, LevelRange
+from failover.led_groups import LedGroups
 from failover.partition_kinds import kind_of_topic
 from protocol.config import ConfigError
 from protocol.groups.topics import Topics
@@ -23,7 +24,6 @@ if TYPE_CHECKING:
     from kio.static.protocol import Entity
 
     from protocol.config import Configs
-    from protocol.groups.awaiting import Awaiting
     from protocol.groups.effects import Request
     from protocol.groups.topics import Topic
     from protocol.wire.messages import MetadataResponseTopic
@@ -104,8 +104,8 @@ class CatalogImage:
         return {name: own for (kind, name), own in self.overrides.items() if kind == GROUP}
 
 
-def _nothing_awaited(_group_id: str) -> Awaiting | None:
-    return None
+def _no_groups() -> LedGroups:
+    return LedGroups(1, dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -118,8 +118,8 @@ class ClusterView:
     dynamic ones on top (see :func:`effective_configs`). ``controller_id`` is the node that leads
     the catalogue, -1 when there is none. ``described`` caches Metadata's topics once they are built
     (key: name, with authorized operations or not): they are the same for every client while the
-    view is current. ``history`` has the stories of rebalances; all views share it. ``awaiting``
-    returns what a group led here waits for, if it rebalances.
+    view is current. ``history`` has the stories of rebalances; all views share it. ``led`` are
+    the groups led here.
     """
 
     node_id: int
@@ -131,7 +131,7 @@ class ClusterView:
     controller_id: int = 0
     described: dict[tuple[str, bool], MetadataResponseTopic] = field(default_factory=dict)
     history: History = field(default_factory=lambda: History(0))
-    awaiting: Callable[[str], Awaiting | None] = _nothing_awaited
+    led: LedGroups = field(default_factory=_no_groups)
 
 
 def leader_of(view: ClusterView, topic: Topic, index: int) -> int:

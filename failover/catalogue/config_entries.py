@@ -9,7 +9,7 @@ from __future__ import annotations
 from contextlib import suppress
 from dataclasses import dataclass, field
 from enum import IntEnum
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from protocol.config import (
     BROKER_CONFIGS,
@@ -24,9 +24,13 @@ from protocol.config import (
 from protocol.wire.messages import DescribeConfigsResourceResult, DescribeConfigsSynonym
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 
     Adapt = Callable[[DescribeConfigsResourceResult], DescribeConfigsResourceResult]
+    Names = Set[str]
+
+EVERY_NAME: Final[Names] = frozenset()
+"""No names: the configs of all names."""
 
 
 class ConfigSource(IntEnum):
@@ -53,19 +57,33 @@ def _as_it_is(entry: DescribeConfigsResourceResult) -> DescribeConfigsResourceRe
     return entry
 
 
-def broker_entries(layers: BrokerLayers) -> Iterable[DescribeConfigsResourceResult]:
-    """Return every broker config of a node, by name."""
-    return (
-        _entry(row, _broker_values(row, layers), read_only=not row.dynamic)
-        for row in _sorted(BROKER_CONFIGS)
-    )
+class BrokerEntries:
+    """The configs of one node; an entry is built once. ``adapt`` changes each as it is built."""
+
+    def __init__(self, layers: BrokerLayers, adapt: Adapt = _as_it_is) -> None:
+        self._layers = layers
+        self._adapt = adapt
+        self._built: dict[str, DescribeConfigsResourceResult] = {}
+
+    def of(self, wanted: Names = EVERY_NAME) -> Sequence[DescribeConfigsResourceResult]:
+        """Return the configs with these names, by name."""
+        return tuple(map(self._entry, _named(BROKER_CONFIGS, wanted)))
+
+    def _entry(self, row: ConfigRow) -> DescribeConfigsResourceResult:
+        entry = self._built.get(row.name)
+        if entry is None:
+            values = _broker_values(row, self._layers)
+            entry = self._built[row.name] = self._adapt(
+                _entry(row, values, read_only=not row.dynamic)
+            )
+        return entry
 
 
 def cluster_entries(cluster: Mapping[str, str]) -> Iterable[DescribeConfigsResourceResult]:
     """Return only the dynamic configs set for all nodes."""
     return (
         _entry(row, [_synonym(row, cluster[row.name], ConfigSource.DYNAMIC_DEFAULT_BROKER)])
-        for row in _sorted(BROKER_CONFIGS)
+        for row in _named(BROKER_CONFIGS, EVERY_NAME)
         if row.name in cluster
     )
 
@@ -92,18 +110,24 @@ class ResourceEntries:
         self._plain: dict[str, DescribeConfigsResourceResult] = {}
         self._overridden: dict[tuple[str, str], DescribeConfigsResourceResult] = {}
 
-    def of(self, overrides: Mapping[str, str]) -> Sequence[DescribeConfigsResourceResult]:
-        """Return every config of a resource that overrides these, by name."""
-        plain = self._plain
-        if not plain:
-            for row in _sorted(self._table):
-                plain[row.name] = self._adapt(_entry(row, self._below(row)))
+    def of(
+        self, overrides: Mapping[str, str], wanted: Names = EVERY_NAME
+    ) -> Sequence[DescribeConfigsResourceResult]:
+        """Return the configs with these names of a resource that overrides some, by name."""
+        rows = _named(self._table, wanted)
         if not overrides:
-            return tuple(plain.values())
+            return tuple(map(self._inherited, rows))
         return tuple(
-            entry if (text := overrides.get(name)) is None else self._override(name, text)
-            for name, entry in plain.items()
-        )
+            self._inherited(row) if (text := overrides.get(row.name)) is None
+            else self._override(row.name, text)
+            for row in rows
+        )  # fmt: skip
+
+    def _inherited(self, row: ConfigRow) -> DescribeConfigsResourceResult:
+        entry = self._plain.get(row.name)
+        if entry is None:
+            entry = self._plain[row.name] = self._adapt(_entry(row, self._below(row)))
+        return entry
 
     def _override(self, name: str, text: str) -> DescribeConfigsResourceResult:
         known = self._overridden.get((name, text))
@@ -129,8 +153,10 @@ def groups_entries(layers: BrokerLayers, adapt: Adapt = _as_it_is) -> ResourceEn
     return ResourceEntries(GROUP_CONFIGS, ConfigSource.GROUP, layers, adapt)
 
 
-def _sorted(table: Mapping[str, ConfigRow]) -> list[ConfigRow]:
-    return [table[name] for name in sorted(table) if not table[name].internal]
+def _named(table: Mapping[str, ConfigRow], wanted: Names) -> list[ConfigRow]:
+    """Return the rows that clients see, or only those with the names ``wanted``."""
+    names = table.keys() & wanted if wanted else table
+    return [table[name] for name in sorted(names) if not table[name].internal]
 
 
 def _broker_values(row: ConfigRow, layers: BrokerLayers) -> list[DescribeConfigsSynonym]:

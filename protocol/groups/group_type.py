@@ -42,6 +42,10 @@ def _nothing() -> Mapping[Any, Any]:
     return MappingProxyType({})
 
 
+SESSIONS_MAX: Final = 100
+"""Members of a group whose sessions a look has."""
+
+
 class GroupSummary(NamedTuple):
     """A group as ListGroups returns it: type, state and protocol type; and how many members."""
 
@@ -54,8 +58,8 @@ class GroupSummary(NamedTuple):
 class GroupLook(NamedTuple):
     """A group as its coordinator's memory has it; of one that does not exist, nothing.
 
-    ``rebalances`` counts those that this coordinator has seen. ``sessions`` has of members that
-    were named how long their sessions last yet, and at most, in ms.
+    ``rebalances`` counts those that this coordinator has seen. ``sessions`` has of the first
+    SESSIONS_MAX members by id how long their sessions last yet, and at most, in ms.
     """
 
     state: str

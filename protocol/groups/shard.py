@@ -6,13 +6,14 @@ handled.
 
 from __future__ import annotations
 
+from heapq import nsmallest
 from typing import TYPE_CHECKING
 
 from protocol.groups import group_types, loading, restoring
 from protocol.groups.context import Context, OffsetCounts
 from protocol.groups.dispatch import reactions
 from protocol.groups.effects import Request, Result
-from protocol.groups.group_type import GroupLook, type_of
+from protocol.groups.group_type import SESSIONS_MAX, GroupLook, type_of
 from protocol.wire.apis import error_response
 from protocol.wire.errors import KafkaError
 
@@ -200,16 +201,14 @@ class GroupShard:
                 return list(event_log.recent())
         return []
 
-    def look(self, group_id: str, member_ids: Iterable[str], now: int) -> GroupLook:
+    def look(self, group_id: str, now: int) -> GroupLook:
         """Return a group with the sessions of some members, and without its rebalances."""
-        found, sessions = self.summary(group_id), self._time_left(group_id, member_ids, now)
+        found, sessions = self.summary(group_id), self._time_left(group_id, now)
         if found is None:
             return GroupLook("", 0, 0, sessions)
         return GroupLook(found.state, found.members, 0, sessions)
 
-    def _time_left(
-        self, group_id: str, member_ids: Iterable[str], now: int
-    ) -> dict[str, tuple[int, int]]:
+    def _time_left(self, group_id: str, now: int) -> dict[str, tuple[int, int]]:
         ctx = self._context
         classic, modern = ctx.classic_runtime.get(group_id), ctx.modern_runtime.get(group_id)
         holders: Mapping[str, SessionHolder] = {}
@@ -218,7 +217,9 @@ class GroupShard:
         elif modern is not None:
             holders = modern.sessions
         return {
-            member_id: (max(ctx.session_end(holder) - now, 0), holder.session_timeout_ms)
-            for member_id in member_ids
-            if (holder := holders.get(member_id)) is not None
+            member_id: (
+                max(ctx.session_end(holders[member_id]) - now, 0),
+                holders[member_id].session_timeout_ms,
+            )
+            for member_id in nsmallest(SESSIONS_MAX, holders)
         }

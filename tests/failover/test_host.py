@@ -215,8 +215,8 @@ def test_a_member_that_is_silent_while_we_are_awake_is_expelled_and_the_diary_sa
     driver.wait(31_000)
     beat = driver.ask(12, 4, asks.heartbeat("g", generation, member, "i"))
     assert beat.error_code == ErrorCode.unknown_member_id
-    assert [event.kind for event in driver.host.events("g")][-1] == "expired"
-    assert driver.host.events("unknown") == []
+    assert [event.kind for event in driver.host.led.events("g")][-1] == "expired"
+    assert driver.host.led.events("unknown") == []
 
 
 def test_a_handler_with_a_bug_answers_unknown_server_error_and_the_others_go_on(

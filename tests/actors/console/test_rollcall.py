@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from actors.cli.client import AdminClient
-from actors.cluster.ray_peers import CONTROLLER, coordinator_name
+from actors.cli.client import AdminClient, UnreachableError
+from actors.cluster.ray_peers import CONTROLLER
 from actors.cluster.spec import Address, ClusterSpec, on_one_host
 from actors.console.hub import Hub
 from actors.console.kept_groups import KEPT_MS
@@ -17,8 +17,9 @@ from actors.console.rollcall import RollcallSource
 from actors.console.source import GroupDetail, SourceError
 from actors.console.views import cluster_sections, group_sections
 from actors.console.wire_questions import WireQuestions
-from actors.coordinator.group_rows import ROWS_AT_ONCE, group_rows
 from actors.deployment.status import cluster_status
+from failover.apis import looks
+from failover.apis.stories import STORIES
 from protocol.stories import json_form
 from protocol.stories.history import StoryEntry
 from protocol.wire import messages as m
@@ -45,12 +46,20 @@ class InMemory(AdminClient):
         super().__init__([("localhost", 9092)])
         self._driver = driver
         self.asked: Counter[int] = Counter()
-        """Requests by API key."""
+        """Requests by API key; looks are counted apart."""
+        self.looks = 0
+        self.silent: set[int] = set()
+        """The ports at which nobody answers."""
 
     def ask_at(self, address: Any, message: Any) -> Any:
         """Give a request to the host."""
+        if address[1] in self.silent:
+            raise UnreachableError(f"{address} cannot be reached")
         assert address == ("localhost", 9092)
-        self.asked[message.__api_key__] += 1
+        if message.__api_key__ == STORIES_ASKED and STORIES not in str(message):
+            self.looks += 1
+        else:
+            self.asked[message.__api_key__] += 1
         return self._driver.ask(message.__api_key__, message.__version__, message)
 
 
@@ -59,8 +68,9 @@ class Here:
 
     def __init__(self, driver: Working) -> None:
         self.driver = driver
-        self.silent: set[str] = set()
+        self.is_silent = False
         self.rebalances = 0
+        driver.host.led.rebalances = lambda _: (self.rebalances, 2)
         self.asked: list[str] = []
         """What the controller was asked."""
         self.client = InMemory(driver)
@@ -68,23 +78,17 @@ class Here:
     async def ask(self, name: str, method: str, *arguments: Any, wait_s: float = 0) -> Any:
         """Answer as the coordinator's actor does, or as the controller's."""
         assert wait_s > 0
-        if name in self.silent:
+        assert name == CONTROLLER
+        if self.is_silent:
             raise TimeoutError
         host = self.driver.host
-        if name == CONTROLLER:
-            self.asked.append(method)
-            rows = [asdict(each) for each in host.status(self.driver.now)]
-            said = {
-                "pid": 7, "state": "Running", "failure": "", "connections": 3, "linked": [],
-                "sync_ms": {"p50": 1.5, "max": 230.0}, "partitions": rows,
-            }  # fmt: skip
-            return cluster_status(SPEC, [7], {0: said}, [])
-        assert name == coordinator_name(0)
-        if method == "group_rows":
-            return await group_rows(host.led_shards(), lambda _: (3, 2))
-        assert method == "group_look"
-        found = host.look(*arguments, self.driver.now)
-        return found and found._replace(rebalances=self.rebalances)
+        self.asked.append(method)
+        rows = [asdict(each) for each in host.status(self.driver.now)]
+        said = {
+            "pid": 7, "state": "Running", "failure": "", "connections": 3, "linked": [],
+            "sync_ms": {"p50": 1.5, "max": 230.0}, "partitions": rows,
+        }  # fmt: skip
+        return cluster_status(SPEC, [7], {0: said}, [])
 
 
 @pytest.fixture
@@ -94,12 +98,18 @@ def here() -> Here:
 
 @pytest.fixture
 def source(here: Here) -> Iterator[RollcallSource]:
-    source = RollcallSource(SPEC, here, lambda: here.driver.now, can_remove=True)
-    questions = WireQuestions([("localhost", 9092)], 1.0)
-    questions._client = here.client
-    source._asked = lambda method, words: getattr(questions, method)(*words)  # type: ignore[method-assign]
+    source = source_of(SPEC, here)
     yield source
     source.close()
+
+
+def source_of(spec: ClusterSpec, here: Here) -> RollcallSource:
+    source = RollcallSource(spec, here, lambda: here.driver.now, can_remove=True)
+    nodes = [(place.internal.host, place.internal.port) for place in spec.places]
+    questions = WireQuestions(nodes, 1.0)
+    questions._client = questions._nodes._client = here.client
+    source._asked = lambda method, words: getattr(questions, method)(*words)  # type: ignore[method-assign]
+    return source
 
 
 def look(source: RollcallSource, group: str) -> GroupDetail:
@@ -170,8 +180,10 @@ def test_a_group_at_rest_is_described_once(here: Here, source: RollcallSource) -
     assert before[OFFSET_FETCH] == 1, "they are read every thirty seconds"
     assert before[DESCRIBE_CLASSIC] == 1, "then its type is known"
     driver.wait(1_000)
+    looks = here.client.looks
     (member,) = look(source, "g").members
     assert asked == before, "what a look shows is what the description has"
+    assert here.client.looks == looks + 1
     assert member.session_left_ms == 44_000, "a look has the sessions"
     for _ in range(KEPT_MS // 10_000):
         driver.wait(10_000)
@@ -251,9 +263,11 @@ def test_a_node_that_leads_no_more_is_not_asked_alone(here: Here, source: Rollca
     assert here.client.asked[STORIES_ASKED] == before + 2, "the leader, then all"
 
 
-def test_sessions_of_a_silent_coordinator_are_not_known(here: Here, source: RollcallSource) -> None:
+def test_sessions_of_members_that_a_look_lacks_are_not_known(
+    here: Here, source: RollcallSource, monkeypatch: pytest.MonkeyPatch
+) -> None:
     join_and_settle(here.driver)
-    here.silent = {coordinator_name(0)}
+    monkeypatch.setattr(here.driver.host.led, "look", lambda *_: None)
     (member,) = look(source, "g").members
     assert member.session_left_ms is None
 
@@ -265,34 +279,18 @@ def test_all_groups_are_listed_with_their_counts(here: Here, source: RollcallSou
     assert notes == ()
     assert sorted(each.group_id for each in found.groups) == ["g-0", "g-1", "g-2"]
     assert (first.group_type, first.members) == ("consumer", 1)
-    assert (first.rebalances, first.lately, first.lag) == (3, 2, None)
+    assert (first.rebalances, first.lately, first.lag) == (0, 2, None)
 
 
-def test_the_rows_of_many_groups_leave_time_between_slices(here: Here) -> None:
-    class Shard:
-        group_ids = tuple(f"g-{n}" for n in range(2 * ROWS_AT_ONCE + 1))
-
-        def summary(self, group_id: str) -> Any:
-            return None if group_id == "g-7" else type("S", (), {
-                "group_type": "classic", "state": "Stable", "members": 1,
-            })  # fmt: skip
-
-    async def test() -> tuple[int, int]:
-        turns = 0
-
-        async def others() -> None:
-            nonlocal turns
-            while True:
-                turns += 1
-                await asyncio.sleep(0)
-
-        task = asyncio.create_task(others())
-        rows = await group_rows([Shard()], lambda _: (0, 0))  # type: ignore[list-item]
-        task.cancel()
-        return len(rows["group_id"]), turns
-
-    assert asyncio.run(test()) == (2 * ROWS_AT_ONCE, 3)
-    assert asyncio.run(group_rows([], lambda _: (0, 0)))["state"] == []
+def test_many_groups_are_listed_in_several_answers(
+    here: Here, source: RollcallSource, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(looks, "ROWS_MAX", 2)
+    for number in range(5):
+        here.driver.ask(68, 1, beat(f"g-{number}", "m-1"))
+    before = here.client.looks
+    assert len(asyncio.run(source.groups()).groups) == 5
+    assert here.client.looks == before + 3
 
 
 def test_a_group_that_nobody_knows_is_none(source: RollcallSource) -> None:
@@ -308,11 +306,11 @@ def test_a_node_without_an_answer_is_noted_or_said(here: Here) -> None:
         overrides={},
         workers=0,
     )
-    source = RollcallSource(spec, here, can_remove=False)
-    here.silent = {coordinator_name(1)}
+    source = source_of(spec, here)
+    here.client.silent = {9093}
     (note,) = asyncio.run(source.groups()).notes
     assert note == "Node 1 does not answer: groups that it leads are missing."
-    here.silent |= {coordinator_name(0), CONTROLLER}
+    here.client.silent, here.is_silent = {9092, 9093}, True
     for question in (source.groups, source.cluster, source.metrics):
         with pytest.raises(SourceError):
             asyncio.run(question())
@@ -340,7 +338,7 @@ def test_offsets_are_never_older_than_they_may_be(here: Here, source: RollcallSo
 
     def slowly(method: str, words: Any) -> Any:
         found = asked(method, words)
-        here.driver.now += 10
+        here.driver.now += 10 if method == "group" else 0
         return found
 
     source._asked = slowly  # type: ignore[method-assign]
