@@ -14,7 +14,7 @@ from protocol.groups.streams.task_numbers import SUBTOPOLOGY_MASK
 from protocol.groups.topic_numbers import INDEX_MASK, TOPIC_SHIFT
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
     from protocol.groups.modern.hard_state import ModernGroup, PendingTarget
     from protocol.groups.topic_numbers import Partition, TopicNumbers
@@ -103,13 +103,15 @@ class TargetProgress:
         """
         return group_id in self._halves
 
-    def check(self, context: Any) -> None:
+    def check(self, context: Any, group_ids: Iterable[str]) -> None:
         """Check that epochs only grow, and that the effective target assigns each partition once.
 
-        A group may be deleted and created again within one batch, in which only the last record of
-        a key is written: the object stays, but its members change.
+        ``group_ids`` are the groups of which the batch has records. A group may be deleted and
+        created again within one batch, in which only the last record of a key is written: the
+        object stays, but its members change.
         """
-        for group_id, group in context.groups.items():
+        for group_id in group_ids:
+            group = context.groups.get(group_id)
             if not reconciles(group):
                 continue
             before = self._seen.get(group_id)

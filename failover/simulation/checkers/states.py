@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from failover.catalogue import records as catalog_records
 from failover.catalogue.catalog import Catalog
+from failover.machine_adapters import GROUPS_ADAPTER
 from failover.partition_kinds import CATALOG, GROUPS, SHARE_STATE, kind_of
 from failover.partitions.partition import PartitionState
 from failover.simulation.checkers.downgrades import Downgrades
@@ -87,13 +88,15 @@ class Reference:
                 place = (number, batch.base_offset, batch.leader_epoch)
                 since, self._written_at = self._written_at, replicated.first_written[place]
                 self._downgrades.begin(since, self._written_at)
+                changed: dict[str, None] = {}
                 for key, value in batch.records:
                     record = decode(key, value)
                     if has_groups:
                         self._downgrades.check(self.machine._context, record)
+                        changed[GROUPS_ADAPTER.group_of(record.key)] = None
                     self.machine.replay(record)
                 if has_groups:
-                    self._progress.check(self.machine._context)
+                    self._progress.check(self.machine._context, changed)
             self.offset = batch.end_offset
         return True
 

@@ -228,7 +228,8 @@ class Clients:
         self.topic_names: dict[UUID, str] = {}
         self.commits = True
         self.is_open = True
-        self._alive: list[SimulatedMember] = []
+        self._alive: list[SimulatedMember] = []  # and some that are gone, until it is swept
+        self._sweep_at = 1
         self.drivers: list[tuple[MemberSpec, SimulatedMember]] | None = None
 
     def start_all(self) -> None:
@@ -273,7 +274,9 @@ class Clients:
         driver = SimulatedMember(self, name, spec.config)
         if self.drivers is not None:
             self.drivers.append((spec, driver))
-        self._alive = [each for each in self._alive if not each.is_gone]
+        if len(self._alive) >= self._sweep_at:
+            self._alive = [each for each in self._alive if not each.is_gone]
+            self._sweep_at = 2 * len(self._alive) + 1
         self._alive.append(driver)
         driver.start()
         return driver
