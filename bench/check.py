@@ -14,8 +14,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from bench.interruption import Interrupted, interruptible
-from bench.pages.files import report_path, write_aside, write_reports
+from bench.pages.files import report_path, write_reports
 from bench.report.progress import note
+from bench.result_files import result_path, write_aside
 from bench.servers.java import need_spark
 from bench.servers.server import StartError
 
@@ -147,7 +148,9 @@ def _parser() -> argparse.ArgumentParser:
         "--fail-on", action="append", default=[], metavar="COST>NUMBER",
         help="also fail if a cost exceeds a number: 'survivor-revocations>0'; may be repeated",
     )  # fmt: skip
-    parser.add_argument("--json", type=Path, metavar="FILE", help="write the verdicts to FILE")
+    parser.add_argument(
+        "--json", type=result_path, metavar="FILE", help="write the verdicts to FILE"
+    )
     parser.add_argument(
         "--report", type=report_path, action="append", default=[], metavar="FILE",
         help="write a page about the runs to FILE.html, or what it is made from to FILE.json",

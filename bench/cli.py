@@ -9,7 +9,6 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field, fields, replace
 from functools import partial
 from importlib import import_module
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from actors.clock import wall_ms
@@ -34,6 +33,7 @@ from bench.pages.measured import bench_report
 from bench.report.progress import note
 from bench.report.rounds import BenchRow, BenchSettings
 from bench.report.tables import as_json, table
+from bench.result_files import result_path, write_aside
 from bench.servers.rollcall import ONE_COORDINATOR, running_rollcall
 from bench.servers.server import Server, StartError
 from protocol.wire.errors import KafkaError
@@ -267,7 +267,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     limits = [limit.checked(rows) for limit in _limits(BENCHES[asked.name])]
     print(table(rows), *(limit.line() for limit in limits), sep="\n")
     if asked.json:
-        asked.json.write_text(as_json(asked.name, rows, limits))
+        write_aside(asked.json, as_json(asked.name, rows, limits))
     return OK
 
 
@@ -325,7 +325,9 @@ def _parser() -> argparse.ArgumentParser:
         help="the type of the groups, of heartbeats, joins and storm: the same as TYPE-NAME",
     )  # fmt: skip
     parser.add_argument("--kafka", action="store_true", help="also measure a real Apache Kafka")
-    parser.add_argument("--json", type=Path, metavar="FILE", help="write every round to FILE")
+    parser.add_argument(
+        "--json", type=result_path, metavar="FILE", help="write every round to FILE"
+    )
     parser.add_argument(
         "--report", type=report_path, action="append", default=[], metavar="FILE",
         help="write a page with the medians to FILE.html, or what it is made from to FILE.json",

@@ -33,7 +33,8 @@ from bench.hosts.waiting import HostError
 from bench.interruption import Interrupted, interruptible
 from bench.load.rehearsal import WARM_UP_S, RehearsalLog
 from bench.pages.drilled import drill_report
-from bench.pages.files import report_path, write_aside, write_reports
+from bench.pages.files import report_path, write_reports
+from bench.result_files import result_path, write_aside
 from bench.servers.rollcall import running_rollcall
 from bench.servers.server import StartError
 from failover.drills.checked import DrillError
@@ -240,7 +241,9 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("name", nargs="?", help="the drill; see --list")
     parser.add_argument("--list", action="store_true", help="list the drills")
     parser.add_argument("--members", type=_positive, metavar="N", help="the number of members")
-    parser.add_argument("--json", type=Path, metavar="FILE", help="write the verdict to FILE")
+    parser.add_argument(
+        "--json", type=result_path, metavar="FILE", help="write the verdict to FILE"
+    )
     parser.add_argument(
         "--report", type=report_path, action="append", default=[], metavar="FILE",
         help="write a page about the drill to FILE.html, or what it is made from to FILE.json",

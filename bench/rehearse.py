@@ -15,11 +15,12 @@ from typing import TYPE_CHECKING
 from actors.errors import BadInputError, CommandError
 from bench.interruption import Interrupted, interruptible
 from bench.live_group import imported
-from bench.pages.files import report_path, write_aside, write_reports
+from bench.pages.files import report_path, write_reports
 from bench.pages.runs import ReportedRun, report
 from bench.rehearsals.comparison import Comparison
 from bench.rehearsals.open_files import check_open_files
 from bench.rehearsals.runs import Place, Planned, Run, run_all
+from bench.result_files import result_path, write_aside
 from bench.scenarios.files import found, found_variants, names
 from bench.scenarios.history import write_histories
 from bench.scenarios.measures import FailOn
@@ -139,9 +140,6 @@ def _check(asked: argparse.Namespace, variants: Mapping[str, Scenario]) -> None:
             need_spark()
         except StartError as error:
             raise BadInputError(str(error)) from None
-    for path in filter(None, (asked.json, asked.markdown)):
-        if not path.absolute().parent.is_dir():
-            raise BadInputError(f"{path} cannot be written: there is no such directory.")
 
 
 def _places(asked: argparse.Namespace) -> list[Place]:
@@ -234,9 +232,14 @@ def _parser() -> argparse.ArgumentParser:
         "--fail-on", action="append", default=[], type=_fail_on, metavar="CONDITION",
         help="exit with 1 if this holds: [GROUP:]MEASURE>NUMBER; may be repeated",
     )  # fmt: skip
-    parser.add_argument("--json", type=Path, metavar="FILE", help="write the verdict to FILE")
     parser.add_argument(
-        "--markdown", type=Path, metavar="FILE", help="write the table to FILE for a pull request"
+        "--json", type=result_path, metavar="FILE", help="write the verdict to FILE"
+    )
+    parser.add_argument(
+        "--markdown",
+        type=result_path,
+        metavar="FILE",
+        help="write the table to FILE for a pull request",
     )
     parser.add_argument(
         "--report", type=report_path, action="append", default=[],

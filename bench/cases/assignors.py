@@ -18,7 +18,6 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, Final
 
 from bench.cases.assignor_cases import CONSUMER
@@ -29,6 +28,7 @@ from bench.cases.assignor_streams import STREAMS
 from bench.cases.assignor_worker import WORKER_MODES, time_worker
 from bench.report.rounds import BenchRow, Figures
 from bench.report.tables import OURS, PEER, as_json
+from bench.result_files import result_path, write_aside
 from bench.servers.kafka_jars import NoJavaError
 from bench.servers.server import StartError
 from failover.columns import aligned
@@ -97,7 +97,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return FAILURE
     print(_table(rows))
     if options.json:
-        options.json.write_text(as_json("assignors", rows))
+        write_aside(options.json, as_json("assignors", rows))
     return OK
 
 
@@ -233,7 +233,7 @@ def _parser() -> argparse.ArgumentParser:
         prog="rollcall bench assignors", description="Time assignors on groups of many shapes."
     )
     parser.add_argument("--kafka", action="store_true", help="run Kafka's assignors beside ours")
-    parser.add_argument("--json", type=Path, metavar="FILE", help="write every call to FILE")
+    parser.add_argument("--json", type=result_path, metavar="FILE", help="write every call to FILE")
     parser.add_argument("--list", action="store_true", help="name the shapes of groups")
     parser.add_argument(
         "--no-worker", action="store_true", help="leave out the way through a worker process"

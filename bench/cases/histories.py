@@ -23,6 +23,7 @@ from bench.interruption import Interrupted, interruptible
 from bench.report.progress import note
 from bench.report.rounds import BenchRow
 from bench.report.tables import as_json, table
+from bench.result_files import result_path, write_aside
 from bench.servers.java import need_spark
 from bench.servers.rollcall import command
 from bench.servers.server import StartError
@@ -70,7 +71,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     rows = [_row(measured)]
     print(table(rows))
     if asked.json:
-        asked.json.write_text(as_json(CASE, rows))
+        write_aside(asked.json, as_json(CASE, rows))
     missed = _missed(measured.verdict)
     for sentence in missed:
         print(sentence, file=sys.stderr)
@@ -175,7 +176,9 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--keep", type=Path, metavar="DIR", help="make the history in DIR, or use the one there"
     )
-    parser.add_argument("--json", type=Path, metavar="FILE", help="write the figures to FILE")
+    parser.add_argument(
+        "--json", type=result_path, metavar="FILE", help="write the figures to FILE"
+    )
     return parser
 
 

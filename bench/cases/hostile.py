@@ -27,7 +27,6 @@ import urllib.parse
 import urllib.request
 from dataclasses import dataclass, field, replace
 from itertools import islice
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import msgpack
@@ -48,6 +47,7 @@ from bench.load.offsets import groups_on
 from bench.load.sink import running_sinks
 from bench.report.rounds import BenchRow, latencies
 from bench.report.tables import document
+from bench.result_files import result_path, write_aside
 from bench.servers import machine, processes
 from bench.servers.rollcall import running_rollcall
 from bench.servers.server import StartError
@@ -179,7 +179,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     print("\n".join([*notes, *(broken or ["All checks passed."])]))
     if asked.json:
         told = {**document("hostile", [row]), "notes": notes, "broken": broken}
-        asked.json.write_text(json.dumps(told, indent=2) + "\n")
+        write_aside(asked.json, json.dumps(told, indent=2) + "\n")
     return FAILURE if broken else OK
 
 
@@ -449,7 +449,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--seed", type=int, default=1, help="the seed of the frames (default: 1)")
     parser.add_argument("--verbose", action="store_true", help="print progress every second")
-    parser.add_argument("--json", type=Path, metavar="FILE", help="write everything to FILE")
+    parser.add_argument("--json", type=result_path, metavar="FILE", help="write everything to FILE")
     return parser
 
 

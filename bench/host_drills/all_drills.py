@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from bench.host_drills.table import HOST_COUNTS, HOST_DRILLS
 from bench.interruption import Interrupted, interruptible
-from bench.pages.files import write_aside
+from bench.result_files import write_aside
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -28,7 +28,7 @@ from bench.hosts.namespaces import what_is_missing
 from bench.hosts.ray_hosts import RayOnHosts
 from bench.hosts.waiting import HostError, patient
 from bench.interruption import Interrupted, interruptible
-from bench.pages.files import write_aside
+from bench.result_files import result_path, write_aside
 from failover.columns import aligned
 
 if TYPE_CHECKING:
@@ -226,7 +226,9 @@ def _parser() -> argparse.ArgumentParser:
         "--idle-seconds", type=float, default=IDLE_S, metavar="S",
         help=f"how long idle processes are watched (default: {IDLE_S:g})",
     )  # fmt: skip
-    parser.add_argument("--json", type=Path, metavar="FILE", help="write the figures to FILE")
+    parser.add_argument(
+        "--json", type=result_path, metavar="FILE", help="write the figures to FILE"
+    )
     return parser
 
 

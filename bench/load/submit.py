@@ -28,6 +28,7 @@ from bench.load.crowd_over_spark import SparkLoad, crowd_of, judged
 from bench.load.driver import now_ms
 from bench.load.rehearsal import patience_ms
 from bench.load.watching import LoadWatcher
+from bench.result_files import result_path, write_aside
 from failover.drills.checked import DrillError
 from failover.drills.drill import Drill, Expect
 from protocol.wire.errors import KafkaError
@@ -89,7 +90,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return FAILURE
     print(verdict.text())
     if asked.json is not None:
-        asked.json.write_text(json.dumps(verdict.document(), indent=2) + "\n")
+        write_aside(asked.json, json.dumps(verdict.document(), indent=2) + "\n")
     return OK if verdict.is_clean else FAILURE
 
 
@@ -183,7 +184,9 @@ def _parser() -> argparse.ArgumentParser:
         "--seconds", type=_up_to(SECONDS_MAX), default=60, metavar="N",
         help="how long they go on once all groups are Stable (default: %(default)s)",
     )  # fmt: skip
-    parser.add_argument("--json", type=Path, metavar="FILE", help="write the verdict to FILE")
+    parser.add_argument(
+        "--json", type=result_path, metavar="FILE", help="write the verdict to FILE"
+    )
     parser.add_argument(
         "--prefix", default=f"load-{os.getpid()}-{now_ms() % 1_000_000}",
         help="how the names of groups and topics begin",

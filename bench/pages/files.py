@@ -1,4 +1,4 @@
-"""Write reports: the file's name says in which form, and nobody finds half of one."""
+"""Write reports: the file's name says in which form."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final
 from actors.installation import installed_version
 from bench.pages.document import as_json
 from bench.pages.page import page
+from bench.result_files import result_path, write_aside
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -29,9 +30,7 @@ def report_path(text: str) -> Path:
     path = Path(text)
     if path.suffix not in FORMS:
         raise argparse.ArgumentTypeError(f"{text!r} must end with {' or '.join(FORMS)}")
-    if not path.absolute().parent.is_dir():
-        raise argparse.ArgumentTypeError(f"{text!r} is in no directory: create it first")
-    return path
+    return result_path(text)
 
 
 def write_reports(paths: Sequence[Path], make: Callable[[], ReportDocument]) -> None:
@@ -54,14 +53,3 @@ def write_reports(paths: Sequence[Path], make: Callable[[], ReportDocument]) -> 
 def write_report(path: Path, report: ReportDocument) -> None:
     """Write a report as the suffix of ``path`` says; raises OSError."""
     write_aside(path, FORMS[path.suffix](report))
-
-
-def write_aside(path: Path, text: str) -> None:
-    """Write a file under another name, then give it its own; raises OSError."""
-    aside = path.with_name(f"{path.name}.partial")
-    try:
-        aside.write_text(text, "utf-8")
-        aside.replace(path)
-    except OSError:
-        aside.unlink(missing_ok=True)
-        raise

@@ -14,8 +14,8 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from bench.pages.files import write_aside
 from bench.paths import TOP
+from bench.result_files import write_aside
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -27,10 +27,10 @@ from actors.watching.reader import Reader
 from actors.watching.settings import read_settings
 from bench.client.blocking_client import BlockingClient
 from bench.interruption import Interrupted, interruptible
-from bench.pages.files import write_aside
 from bench.rehearsals.reading import ReadProgress, written
 from bench.report.rounds import BenchRow
 from bench.report.tables import document, table
+from bench.result_files import result_path, write_aside
 from bench.scenarios.files import found
 from bench.servers.kafka import kafka_cluster
 from bench.servers.processes import cpu_seconds
@@ -66,10 +66,6 @@ STORIES, PLACE, REMARKS, VERDICT = "stories.jsonl", "place.json", "watch.err", "
 def main(arguments: Sequence[str] | None = None) -> int:
     """Rehearse and watch one scenario; return the exit code."""
     asked = _parser().parse_args(arguments)
-    if asked.json and not asked.json.absolute().parent.is_dir():
-        why = f"{asked.json} cannot be written: there is no such directory."
-        print(f"rollcall: {why}", file=sys.stderr)
-        return BAD_INPUT
     directory = asked.keep or Path(tempfile.mkdtemp(prefix="rollcall-watched-"))
     try:
         directory.mkdir(parents=True, exist_ok=True)
@@ -268,7 +264,9 @@ def _parser() -> argparse.ArgumentParser:
         "--spark", type=int, default=0, metavar="N",
         help="let N tasks of a local Spark drive the members, which may be ten thousands",
     )  # fmt: skip
-    parser.add_argument("--json", type=Path, metavar="FILE", help="write the figures to FILE")
+    parser.add_argument(
+        "--json", type=result_path, metavar="FILE", help="write the figures to FILE"
+    )
     parser.add_argument("--keep", type=Path, metavar="DIR", help="keep stories and verdict in DIR")
     return parser
 

@@ -62,13 +62,6 @@ def test_a_scenario_that_is_none_is_bad_input(capsys: pytest.CaptureFixture[str]
     assert len(capsys.readouterr().err.splitlines()) == 1
 
 
-def test_a_file_that_cannot_be_written_is_refused_before_the_run(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert main(["steady", "--json", str(tmp_path / "none" / "out.json")]) == 2
-    assert capsys.readouterr().err.endswith("cannot be written: there is no such directory.\n")
-
-
 def test_what_is_read_last_ends_the_measurement(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

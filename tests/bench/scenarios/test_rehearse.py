@@ -97,8 +97,6 @@ def test_a_document_that_cannot_be_written_is_told(file, capsys):
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
-        (["--json", "/proc/none/verdict.json"], "cannot be written: there is no such directory."),
-        (["--markdown", "/proc/none/a.md"], "cannot be written: there is no such directory."),
         (["--variant", "none"], "There is no variant 'none': use base."),
         (["--fail-on", "b:rebalances>1"], "--fail-on b:rebalances>1: there is no such group."),
     ],

@@ -1,0 +1,33 @@
+"""Files with results: where they go is checked before the work, and nobody finds half of one."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+
+def result_path(text: str) -> Path:
+    """Return where to write a file, before the work is done; for ``argparse``."""
+    path = Path(text)
+    if not path.absolute().parent.is_dir():
+        raise argparse.ArgumentTypeError(f"{text} cannot be written: there is no such directory")
+    if path.is_dir():
+        raise argparse.ArgumentTypeError(f"{text} is a directory: name a file")
+    return path
+
+
+def write_aside(path: Path, text: str) -> None:
+    """Write a file under another name, then give it its own; raises OSError.
+
+    A link, a device or a pipe is written to.
+    """
+    if path.is_symlink() or (path.exists() and not path.is_file()):
+        path.write_text(text, "utf-8")
+        return
+    aside = path.with_name(f"{path.name}.partial")
+    try:
+        aside.write_text(text, "utf-8")
+        aside.replace(path)
+    except OSError:
+        aside.unlink(missing_ok=True)
+        raise
