@@ -51,8 +51,13 @@ class LedGroups:
 
         A group may be missed, or come twice, if others come or go between two calls.
         """
-        everyone = ((shard, each) for shard in self.shards() for each in shard.group_ids)
-        return [self._row(*each) for each in islice(everyone, start, start + count)]
+        found: list[LedGroup] = []
+        for shard in self.shards():
+            ids = shard.group_ids
+            some = islice(ids, start, start + count - len(found))
+            found += [self._row(shard, group_id) for group_id in some]
+            start = max(start - len(ids), 0)
+        return found
 
     def look(self, group_id: str, now: int) -> GroupLook | None:
         """Return a group with the sessions of some members; None if it is not led here."""

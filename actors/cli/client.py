@@ -38,6 +38,9 @@ GROUP_KEY, SHARE_KEY = 0, 2
 TIMEOUT_S: Final = 15.0
 BACKOFF_S: Final = 0.1
 
+QUESTIONS: Final = frozenset({FindCoordinatorRequest, MetadataRequest})
+"""The requests to any broker that change nothing."""
+
 COORDINATORS_MAX: Final = 256
 """Groups whose coordinators a client remembers, those that were asked last."""
 
@@ -57,6 +60,10 @@ class ClientError(FailureError):
 
 class ApiNotServedError(ClientError):
     """The broker supports no version of an API that this client supports."""
+
+
+class SilentError(ClientError):
+    """A broker did not answer in time; it may be frozen."""
 
 
 class UnreachableError(ClientError):
@@ -81,7 +88,7 @@ class AdminConnection:
         except BrokerApiNotServedError as error:
             raise ApiNotServedError(f"{at} does not serve {API[error.api_key].name}") from None
         except TimeoutError:
-            raise ClientError(f"{at} did not answer in time") from None
+            raise SilentError(f"{at} did not answer in time") from None
         except OSError as error:
             raise UnreachableError(f"{at}: {error}") from None
         except (BadFrame, FrameError) as error:
@@ -101,7 +108,7 @@ class AdminClient:
         timeout_s: float = TIMEOUT_S,
         client_id: str = CLIENT_ID,
     ) -> None:
-        self._bootstrap = bootstrap
+        self._bootstrap = list(bootstrap)
         self._client_id = client_id
         self._timeout_s = timeout_s
         self._connections: dict[Address, AdminConnection] = {}
@@ -116,18 +123,30 @@ class AdminClient:
         value: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close all connections."""
         for connection in self._connections.values():
             connection.close()
         self._connections.clear()
 
     def ask(self, message: Entity) -> Any:
-        """Send a request to the first broker that can be reached."""
+        """Send a request to the first broker that can be reached, the next time to that one first.
+
+        A question that changes nothing goes on to the next broker if one does not answer.
+        """
+        moves_on = (
+            (UnreachableError, SilentError) if type(message) in QUESTIONS else UnreachableError
+        )
         failed: list[str] = []
-        for address in self._bootstrap:
+        for address in tuple(self._bootstrap):
             try:
                 return self.ask_at(address, message)
-            except UnreachableError as error:
+            except moves_on as error:
                 failed.append(str(error))
+                self._bootstrap.remove(address)
+                self._bootstrap.append(address)
         raise ClientError("; ".join(failed))
 
     def ask_at(self, address: Address, message: Entity) -> Any:

@@ -212,7 +212,8 @@ class Hub:
             risen = sum(  # a group whose coordinator was replaced is counted from 0 again
                 max(count - self._counts.get(group_id, 0), 0) for group_id, count in counts.items()
             )
-        self._counts, self._counted_ms = counts, now_ms
+        kept = self._counts if found.notes else {}  # groups of a silent node come back
+        self._counts, self._counted_ms = {**kept, **counts}, now_ms
         self.points.append(
             Point(
                 now_ms,

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
@@ -27,14 +28,20 @@ if TYPE_CHECKING:
 
     from actors.cluster.spec import ClusterSpec
     from actors.console.source import Cluster, GroupDetail, ListedGroup, Member
+    from actors.console.wire_questions import WireQuestions
 
 ASK_S: Final = 3.0
-"""How long an actor, or a coordinator's listener, may take to answer."""
+"""How long a coordinator may be silent."""
 
 STATUS_S: Final = 20.0
 """The same for the controller, which asks all others."""
 
 THREADS: Final = 4
+"""For lists, and as many for all the rest: a node that is silent delays the others' lists only."""
+
+PLACES_PACE_MS: Final = 5_000
+"""How often, at most, the controller is asked where coordinators are."""
+
 ACTIONS: Final = "console.actions.enable"
 NO_LOOK: Final = GroupLook("", 0, 0, {})
 
@@ -61,13 +68,17 @@ class RollcallSource:
         self.can_remove = can_remove
         self._spec = spec
         self._actors = actors
+        self._clock_ms = clock_ms
         self._kept = KeptGroups(clock_ms)
+        self._lists = ThreadPoolExecutor(THREADS, "console-lists")
         self._threads = ThreadPoolExecutor(THREADS, "console")
         self._local = threading.local()
+        self._places_asked_ms = clock_ms() - PLACES_PACE_MS
 
     def close(self) -> None:
         """Let the threads end; does not wait for them."""
-        self._threads.shutdown(wait=False, cancel_futures=True)
+        for threads in (self._lists, self._threads):
+            threads.shutdown(wait=False, cancel_futures=True)
 
     # --- all groups
 
@@ -76,6 +87,8 @@ class RollcallSource:
         nodes = range(self._spec.partitions)
         answers = await asyncio.gather(*map(self._rows, nodes))
         silent = [node_id for node_id, rows in zip(nodes, answers, strict=True) if rows is None]
+        if silent:
+            await self._learn_places()
         if len(silent) == len(answers):
             raise SourceError("No coordinator answers.")
         groups = {row.group_id: row for rows in answers for row in rows or ()}
@@ -85,7 +98,7 @@ class RollcallSource:
 
     async def _rows(self, node_id: int) -> Sequence[ListedGroup] | None:
         try:
-            rows: Sequence[ListedGroup] = await self._ask_wire("rows", node_id)
+            rows: Sequence[ListedGroup] = await self._ask_wire("rows", node_id, of=self._lists)
         except SourceError:
             return None
         return rows
@@ -117,7 +130,16 @@ class RollcallSource:
                 continue
             if found is not None:
                 return found
+        await self._learn_places()
         return NO_LOOK
+
+    async def _learn_places(self) -> None:
+        """Ask the controller where coordinators are: one may have moved to another host."""
+        if self._clock_ms() - self._places_asked_ms < PLACES_PACE_MS:
+            return
+        self._places_asked_ms = self._clock_ms()
+        with suppress(*UNREACHED):
+            self._spec = await self._actors.ask(CONTROLLER, "spec", wait_s=ASK_S)
 
     def _nodes(self, group_id: str) -> Sequence[int]:
         """Return the nodes that may lead a group, the preferred one first."""
@@ -150,20 +172,29 @@ class RollcallSource:
         """Remove a member, a static one by its instance id."""
         await self._ask_wire("remove", group_id, member, reason)
 
-    async def _ask_wire(self, method: str, *arguments: object) -> Any:
+    async def _ask_wire(
+        self, method: str, *arguments: object, of: ThreadPoolExecutor | None = None
+    ) -> Any:
         """Ask the coordinators on a thread."""
         loop = asyncio.get_running_loop()
-        return await loop.run_in_executor(self._threads, self._asked, method, arguments)
+        return await loop.run_in_executor(of or self._threads, self._asked, method, arguments)
 
     def _asked(self, method: str, arguments: Sequence[object]) -> Any:
+        return getattr(self._questions(), method)(*arguments)
+
+    def _questions(self) -> WireQuestions:
+        """Return this thread's connections to where the coordinators are now."""
         from actors.console.wire_questions import WireQuestions
 
-        questions = getattr(self._local, "questions", None)
-        if questions is None:
-            places = (place.internal for place in self._spec.places)
-            bootstrap = [(place.host, place.port) for place in places]
-            questions = self._local.questions = WireQuestions(bootstrap, ASK_S)
-        return getattr(questions, method)(*arguments)
+        places = (place.internal for place in self._spec.places)
+        nodes = [(place.host, place.port) for place in places]
+        found: WireQuestions | None = getattr(self._local, "questions", None)
+        if found is not None and found.nodes == nodes:
+            return found
+        if found is not None:
+            found.close()
+        self._local.questions = found = WireQuestions(nodes, ASK_S)
+        return found
 
 
 def _with_sessions(found: GroupDetail, look: GroupLook) -> GroupDetail:

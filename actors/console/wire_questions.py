@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import json
 import time
-from contextlib import suppress
-from itertools import starmap
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final
 
 from actors.cli import admin
@@ -30,9 +29,7 @@ from protocol.wire.messages import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-
-    from kio.static.protocol import Entity
+    from collections.abc import Iterable, Iterator, Sequence
 
     from actors.cli.client import Address
     from actors.cli.descriptions import GroupDescription, MemberDescription
@@ -41,50 +38,71 @@ if TYPE_CHECKING:
 
 CLIENT_ID: Final = "rollcall-console"
 STREAMS: Final = "streams"
-ASK_AGAIN_S: Final = 5.0
-"""How long addresses of nodes are not asked again."""
+LIST_S: Final = 10.0
+"""How long all pages of one node's groups may take."""
 
 
 class WireQuestions:
-    """The connections of one thread; ``bootstrap`` has the nodes in the order of their ids."""
+    """The connections of one thread; ``nodes`` are the nodes' addresses by id.
 
-    def __init__(self, bootstrap: Sequence[Address], timeout_s: float) -> None:
-        self._client = AdminClient(bootstrap, timeout_s, CLIENT_ID)
-        self._nodes = NodeAddresses(self._client, bootstrap)
+    ``timeout_s`` is how long a node may be silent. Everything raises :class:`SourceError`.
+    """
+
+    def __init__(self, nodes: Sequence[Address], timeout_s: float) -> None:
+        self.nodes = nodes
+        self._client = AdminClient(nodes, timeout_s, CLIENT_ID)
+
+    def close(self) -> None:
+        """Close the connections."""
+        self._client.close()
 
     def rows(self, node_id: int) -> Sequence[ListedGroup]:
         """Return the groups that a node leads; some that come or go meanwhile may be missed."""
         found: dict[str, ListedGroup] = {}
-        start = 0
+        start, deadline_s = 0, time.monotonic() + LIST_S
         while start >= 0:
+            if time.monotonic() > deadline_s:
+                raise SourceError(f"Node {node_id} did not list its groups in {LIST_S:g} s.")
             page = self._own_entry(node_id, BROKER, str(node_id), f"{GROUPS_FROM}{start}")
-            for row in starmap(LedGroup, page["groups"]):
-                found[row.group_id] = ListedGroup(**row._asdict())
-            start = page["next"]
+            with _readable(node_id):
+                for row in page["groups"]:
+                    group = LedGroup(*row[: len(LedGroup._fields)])
+                    found[group.group_id] = ListedGroup(**group._asdict())
+                start = page["next"]
         return list(found.values())
 
     def look(self, node_id: int, group_id: str) -> GroupLook | None:
         """Return a group as a node's memory has it; None if the node does not lead it."""
         found = self._own_entry(node_id, GROUP, group_id, LOOK)
-        return None if found is None else GroupLook(**found)
+        if found is None:
+            return None
+        with _readable(node_id):
+            return GroupLook(*(found[name] for name in GroupLook._fields))
 
     def _own_entry(self, node_id: int, resource_type: int, name: str, key: str) -> Any:
         """Return the value of an entry that only a Rollcall node has."""
         resource = DescribeConfigsResource(
             resource_type=resource_type, resource_name=name, configuration_keys=(key,)
         )
+        request, address = DescribeConfigsRequest(resources=(resource,)), self.nodes[node_id]
         try:
-            answer = self._nodes.ask(node_id, DescribeConfigsRequest(resources=(resource,)))
+            try:
+                answer = self._client.ask_at(address, request)
+            except UnreachableError:  # the node has closed the connection, as nobody looked
+                answer = self._client.ask_at(address, request)
         except ClientError as error:
             raise SourceError(f"{error}.") from None
-        for entry in answer.results[0].configs:
-            return json.loads(entry.value)
-        raise SourceError(f"Node {node_id} does not know {key}: it runs another version.")
+        (result,) = answer.results
+        if result.error_code != ErrorCode.none:  # another node is at the address
+            why = admin.said(result.error_code, result.error_message)
+            raise SourceError(f"Node {node_id} does not answer: {why}.")
+        with _readable(node_id):
+            return json.loads(result.configs[0].value)
 
     def group(
         self, group_id: str, probable_type: str = "", recent: GroupDetail | None = None
     ) -> GroupDetail | None:
-        """Return a group, without what only actors know; None if there is nothing of it.
+        """Return a group, without what a look has; None if there is nothing of it.
 
         Offsets, and partitions of topics, are not asked for again if a ``recent`` answer has them;
         only the leader is asked for stories then, unless some were missing.
@@ -179,31 +197,13 @@ class WireQuestions:
         ]
 
 
-class NodeAddresses:
-    """Where the nodes are; it is asked again when one cannot be reached, as nodes move."""
-
-    def __init__(self, client: AdminClient, bootstrap: Sequence[Address]) -> None:
-        self._client = client
-        self._known = dict(enumerate(bootstrap))
-        self._asked_s = 0.0
-
-    def ask(self, node_id: int, message: Entity) -> Any:
-        """Send a request to a node; raises ClientError."""
-        address = self._known.get(node_id)
-        if address is None:
-            self._ask_again()
-            raise ClientError(f"node {node_id} is not there")
-        try:
-            return self._client.ask_at(address, message)
-        except UnreachableError:
-            self._ask_again()
-            raise
-
-    def _ask_again(self) -> None:
-        if time.monotonic() - self._asked_s >= ASK_AGAIN_S:
-            self._asked_s = time.monotonic()
-            with suppress(ClientError):
-                self._known = self._client.brokers()
+@contextmanager
+def _readable(node_id: int) -> Iterator[None]:
+    """Say that a node runs another version if what it says cannot be read."""
+    try:
+        yield
+    except (IndexError, KeyError, TypeError, ValueError):
+        raise SourceError(f"Node {node_id} runs another version.") from None
 
 
 def _units(member: MemberDescription) -> Iterable[TopicPartition]:

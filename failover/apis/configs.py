@@ -10,6 +10,7 @@ from failover.catalogue.cluster_view import BROKER, CLIENT_METRICS, GROUP, TOPIC
 from failover.catalogue.config_entries import (
     BrokerEntries,
     BrokerLayers,
+    bytes_of,
     cluster_entries,
     groups_entries,
     topics_entries,
@@ -38,6 +39,10 @@ if TYPE_CHECKING:
 
 BROKER_LOGGER: Final = 8
 """Log levels per broker: this cluster has none."""
+
+
+ANSWER_BYTES_MAX: Final = 64 << 20
+"""The most bytes of all entries of an answer; later resources are refused."""
 
 
 def describe_configs(view: ClusterView, request: Request, now_ms: int) -> Entity:
@@ -70,6 +75,8 @@ class _Answers:
         self._message = message
         self._own = OwnEntries(view, api_version, now)
         self._cluster: Sequence[DescribeConfigsResourceResult] | None = None
+        self._room_bytes = ANSWER_BYTES_MAX
+        self._sizes: dict[int, int] = {}
         layers = _layers(view)
         self._layers = layers
         self.node = BrokerEntries(layers, self._trimmed)
@@ -85,8 +92,9 @@ class _Answers:
             entries = _DESCRIBERS[kind](self, name, wanted)
             if wanted:
                 entries = (*entries, *map(self._trimmed, self._own.of(kind, name, wanted)))
+            self._take_room(entries)
         except KafkaError as error:
-            code, sentence = error.code, error.message
+            code, sentence, entries = error.code, error.message, ()
         return DescribeConfigsResult(
             error_code=code,
             error_message=sentence,
@@ -94,6 +102,23 @@ class _Answers:
             resource_name=name,
             configs=tuple(entries),
         )
+
+    def _take_room(self, entries: Sequence[DescribeConfigsResourceResult]) -> None:
+        """Refuse a resource for which the answer has no more room.
+
+        A broker's id can be written in many ways, and each is described.
+        """
+        sizes = self._sizes  # of entries that this answer holds, most of them many times
+        for entry in entries:
+            if id(entry) not in sizes:
+                sizes[id(entry)] = bytes_of(entry)
+            self._room_bytes -= sizes[id(entry)]
+        if self._room_bytes < 0:
+            raise KafkaError(
+                ErrorCode.invalid_request,
+                f"The answer would have more than {ANSWER_BYTES_MAX >> 20} MiB: ask for fewer"
+                " resources at a time.",
+            )
 
     def cluster(self, wanted: Set[str]) -> Sequence[DescribeConfigsResourceResult]:
         """Return the configs of all nodes."""

@@ -30,8 +30,13 @@ LONG_BYTES_MAX: Final = 1 << 20
 
 LONG_SINCE: Final = 4
 
-ENTRIES_MAX: Final = 16
+HEAD_BYTES: Final = 300
+"""What a value may have in addition to what fills it."""
+
+ENTRIES_MAX: Final = 4
 """The most such entries of one answer."""
+
+PREFIX: Final = "rollcall."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,7 +71,7 @@ OWN_ENTRIES: Final = (
     ),
     OwnEntry(
         resource_type=BROKER,
-        pattern=re.compile(re.escape(GROUPS_FROM) + r"(\d{1,9})"),
+        pattern=re.compile(re.escape(GROUPS_FROM) + r"(0|[1-9][0-9]{0,8})"),
         source=ConfigSource.DEFAULT,
         documentation="Groups in the memory of the node that leads them, for the console.",
         text=lambda view, _, start, room_bytes, __: groups_text(view, start, room_bytes),
@@ -83,17 +88,19 @@ class OwnEntries:
     def __init__(self, view: ClusterView, api_version: int, now: int) -> None:
         self._view = view
         self._now = now
-        self._room_bytes = LONG_BYTES_MAX if api_version >= LONG_SINCE else TEXT_BYTES_MAX
+        most = LONG_BYTES_MAX if api_version >= LONG_SINCE else TEXT_BYTES_MAX
+        self._room_bytes = most - HEAD_BYTES
         self._left = ENTRIES_MAX
 
     def of(
         self, resource_type: int, name: str, wanted: Set[str]
     ) -> Iterable[DescribeConfigsResourceResult]:
         """Return those of the ``wanted`` entries that a resource has; all brokers have none."""
+        if not name or self._left <= 0:
+            return
+        keys = sorted(key for key in wanted if key.startswith(PREFIX))
         for row in OWN_ENTRIES:
-            if row.resource_type != resource_type or not name:
-                continue
-            for key in sorted(wanted):
+            for key in keys if row.resource_type == resource_type else ():
                 matched = row.pattern.fullmatch(key)
                 if matched is not None and self._left > 0 and self._room_bytes > 0:
                     yield self._entry(row, name, matched)

@@ -1,8 +1,7 @@
-"""The history of a group's rebalances, as a config of the group that is only read.
+"""The history of a group's rebalances, as an entry of DescribeConfigs (:mod:`.own_entries`).
 
-DescribeConfigs of a group has the entry only if it is asked for by its name, so no tool that lists
-configs meets it. Its value is JSON: what this node remembers, and from when on. Every node answers
-with what it knows itself; ``rollcall explain`` asks all of them (``docs/explain.md``).
+Its value is JSON: what this node remembers, and from when on. Every node answers with what it knows
+itself; ``rollcall explain`` asks all of them (``docs/explain.md``).
 """
 
 from __future__ import annotations
@@ -22,7 +21,6 @@ if TYPE_CHECKING:
 STORIES: Final = "rollcall.rebalances"
 """The name of the entry."""
 
-HEAD_BYTES: Final = 300
 UNDER_WAY_BYTES_MAX: Final = 8_000
 """The most bytes of what is said of a rebalance under way; longer names are left out."""
 
@@ -34,7 +32,7 @@ def stories_text(view: ClusterView, group_id: str, room_bytes: int, now: int) ->
     """
     known = view.history.of_group(group_id)
     now_told = _under_way(view, group_id, now)
-    room = room_bytes - HEAD_BYTES - len(now_told)
+    room = room_bytes - len(now_told)
     kept: list[bytes] = []
     for entry in reversed(known.entries):
         room -= len(entry.data) + 1

@@ -28,6 +28,16 @@ if TYPE_CHECKING:
 
     Adapt = Callable[[DescribeConfigsResourceResult], DescribeConfigsResourceResult]
     Names = Set[str]
+    Rows = Sequence[ConfigRow]
+
+FIXED_BYTES: Final = 10
+"""What an entry or a synonym has in addition to its texts."""
+
+BROKER_ROWS, TOPIC_ROWS, GROUP_ROWS = (
+    tuple(table[name] for name in sorted(table) if not table[name].internal)
+    for table in (BROKER_CONFIGS, TOPIC_CONFIGS, GROUP_CONFIGS)
+)
+"""The configs that clients see, by name."""
 
 EVERY_NAME: Final[Names] = frozenset()
 """No names: the configs of all names."""
@@ -57,6 +67,13 @@ def _as_it_is(entry: DescribeConfigsResourceResult) -> DescribeConfigsResourceRe
     return entry
 
 
+def bytes_of(entry: DescribeConfigsResourceResult) -> int:
+    """Return about how many bytes an entry has in an answer."""
+    texts = (entry.name, entry.value, entry.documentation)
+    synonyms = ((each.name, each.value) for each in entry.synonyms)
+    return sum(FIXED_BYTES + sum(len(text or "") for text in each) for each in (texts, *synonyms))
+
+
 class BrokerEntries:
     """The configs of one node; an entry is built once. ``adapt`` changes each as it is built."""
 
@@ -64,10 +81,15 @@ class BrokerEntries:
         self._layers = layers
         self._adapt = adapt
         self._built: dict[str, DescribeConfigsResourceResult] = {}
+        self._everything: Sequence[DescribeConfigsResourceResult] = ()
 
     def of(self, wanted: Names = EVERY_NAME) -> Sequence[DescribeConfigsResourceResult]:
         """Return the configs with these names, by name."""
-        return tuple(map(self._entry, _named(BROKER_CONFIGS, wanted)))
+        if wanted:
+            return tuple(map(self._entry, _named(BROKER_ROWS, wanted)))
+        if not self._everything:
+            self._everything = tuple(map(self._entry, BROKER_ROWS))
+        return self._everything
 
     def _entry(self, row: ConfigRow) -> DescribeConfigsResourceResult:
         entry = self._built.get(row.name)
@@ -83,7 +105,7 @@ def cluster_entries(cluster: Mapping[str, str]) -> Iterable[DescribeConfigsResou
     """Return only the dynamic configs set for all nodes."""
     return (
         _entry(row, [_synonym(row, cluster[row.name], ConfigSource.DYNAMIC_DEFAULT_BROKER)])
-        for row in _named(BROKER_CONFIGS, EVERY_NAME)
+        for row in BROKER_ROWS
         if row.name in cluster
     )
 
@@ -98,15 +120,16 @@ class ResourceEntries:
 
     def __init__(
         self,
-        table: Mapping[str, ConfigRow],
+        rows: Rows,
         source: ConfigSource,
         layers: BrokerLayers,
         adapt: Adapt = _as_it_is,
     ) -> None:
-        self._table = table
+        self._rows = rows
         self._source = source
         self._layers = layers
         self._adapt = adapt
+        self._everything: Sequence[DescribeConfigsResourceResult] = ()
         self._plain: dict[str, DescribeConfigsResourceResult] = {}
         self._overridden: dict[tuple[str, str], DescribeConfigsResourceResult] = {}
 
@@ -114,14 +137,18 @@ class ResourceEntries:
         self, overrides: Mapping[str, str], wanted: Names = EVERY_NAME
     ) -> Sequence[DescribeConfigsResourceResult]:
         """Return the configs with these names of a resource that overrides some, by name."""
-        rows = _named(self._table, wanted)
-        if not overrides:
+        rows = _named(self._rows, wanted)
+        if overrides:
+            return tuple(
+                self._inherited(row) if (text := overrides.get(row.name)) is None
+                else self._override(row, text)
+                for row in rows
+            )  # fmt: skip
+        if wanted:
             return tuple(map(self._inherited, rows))
-        return tuple(
-            self._inherited(row) if (text := overrides.get(row.name)) is None
-            else self._override(row.name, text)
-            for row in rows
-        )  # fmt: skip
+        if not self._everything:
+            self._everything = tuple(map(self._inherited, rows))
+        return self._everything
 
     def _inherited(self, row: ConfigRow) -> DescribeConfigsResourceResult:
         entry = self._plain.get(row.name)
@@ -129,12 +156,11 @@ class ResourceEntries:
             entry = self._plain[row.name] = self._adapt(_entry(row, self._below(row)))
         return entry
 
-    def _override(self, name: str, text: str) -> DescribeConfigsResourceResult:
-        known = self._overridden.get((name, text))
+    def _override(self, row: ConfigRow, text: str) -> DescribeConfigsResourceResult:
+        known = self._overridden.get((row.name, text))
         if known is None:
-            row = self._table[name]
             values = [_synonym(row, text, self._source), *self._below(row)]
-            known = self._overridden[name, text] = self._adapt(_entry(row, values))
+            known = self._overridden[row.name, text] = self._adapt(_entry(row, values))
         return known
 
     def _below(self, row: ConfigRow) -> list[DescribeConfigsSynonym]:
@@ -145,18 +171,16 @@ class ResourceEntries:
 
 def topics_entries(layers: BrokerLayers, adapt: Adapt = _as_it_is) -> ResourceEntries:
     """Describe the configs of topics."""
-    return ResourceEntries(TOPIC_CONFIGS, ConfigSource.TOPIC, layers, adapt)
+    return ResourceEntries(TOPIC_ROWS, ConfigSource.TOPIC, layers, adapt)
 
 
 def groups_entries(layers: BrokerLayers, adapt: Adapt = _as_it_is) -> ResourceEntries:
     """Describe the configs of groups."""
-    return ResourceEntries(GROUP_CONFIGS, ConfigSource.GROUP, layers, adapt)
+    return ResourceEntries(GROUP_ROWS, ConfigSource.GROUP, layers, adapt)
 
 
-def _named(table: Mapping[str, ConfigRow], wanted: Names) -> list[ConfigRow]:
-    """Return the rows that clients see, or only those with the names ``wanted``."""
-    names = table.keys() & wanted if wanted else table
-    return [table[name] for name in sorted(names) if not table[name].internal]
+def _named(rows: Rows, wanted: Names) -> Rows:
+    return [row for row in rows if row.name in wanted] if wanted else rows
 
 
 def _broker_values(row: ConfigRow, layers: BrokerLayers) -> list[DescribeConfigsSynonym]:

@@ -19,7 +19,7 @@ from protocol.wire.errors import KafkaError
 
 if TYPE_CHECKING:
     import random
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Mapping, Sequence
 
     from protocol.config import Configs
     from protocol.groups.awaiting import Awaiting
@@ -178,7 +178,7 @@ class GroupShard:
             shift(ctx, stall_ms)
 
     @property
-    def group_ids(self) -> Iterable[str]:
+    def group_ids(self) -> Collection[str]:
         """The ids of all groups of this shard."""
         return self._context.groups.keys()
 

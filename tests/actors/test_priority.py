@@ -2,8 +2,11 @@
 
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
+
+from actors import priority
 
 NICENESS_OF_THREADS = """
 import os, threading
@@ -17,13 +20,13 @@ go_on = threading.Event()
 before = [threading.Thread(target=go_on.wait) for _ in range(3)]
 for each in before:
     each.start()
-at_first = os.getpriority(os.PRIO_PROCESS, 0)
+wanted = min(os.getpriority(os.PRIO_PROCESS, 0) + 2, 19)
 asker = threading.Thread(target=lower_priority, args=(2,))
 asker.start()
 asker.join()
 later = threading.Thread(target=go_on.wait)
 later.start()
-print([each - at_first for each in niceness()])
+print([each == wanted for each in niceness()])
 lower_priority(40)
 print(set(niceness()))
 go_on.set()
@@ -36,4 +39,15 @@ def test_all_threads_are_nicer_and_those_that_start_later() -> None:
     said = subprocess.run(
         [sys.executable, "-c", NICENESS_OF_THREADS], capture_output=True, text=True, check=True
     )
-    assert said.stdout.splitlines() == ["[2, 2, 2, 2, 2]", "{19}"]
+    assert said.stdout.splitlines() == [str([True] * 5), "{19}"]
+
+
+def test_where_threads_are_not_listed_it_is_that_of_the_process(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    niceness = {0: 3}
+    monkeypatch.setattr(priority, "THREADS", Path("/nonexistent"))
+    monkeypatch.setattr(priority.os, "getpriority", lambda _, who: niceness[who])
+    monkeypatch.setattr(priority.os, "setpriority", lambda _, who, to: niceness.update({who: to}))
+    priority.lower_priority(5)
+    assert niceness == {0: 8}

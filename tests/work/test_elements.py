@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from failover.apis import configs
 from failover.apis import metadata as metadata_apis
 from failover.catalogue import config_entries
 from failover.catalogue import topics as catalog_topics
@@ -100,6 +101,21 @@ def test_configs_that_resources_have_in_common_are_built_once(
     assert 0 < counts["_entry"] <= len(table)
     distinct = {id(entry) for one in response.results for entry in one.configs}
     assert len(distinct) == counts["_entry"]
+
+
+def test_an_answer_with_configs_has_a_bounded_length(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A broker's id can be written in many ways: a short request could ask for a gigabyte."""
+    monkeypatch.setattr(configs, "ANSWER_BYTES_MAX", 1 << 20)
+    names = ["0" * (number + 1) for number in range(MANY)]
+    everything = replace(
+        resources(BROKER, names), include_synonyms=True, include_documentation=True
+    )
+    response = answer(Keeper().view(), 32, everything)
+    codes = [one.error_code for one in response.results]
+    served = codes.index(ErrorCode.invalid_request)
+    assert 0 < served < MANY and set(codes[served:]) == {ErrorCode.invalid_request}
+    assert not any(one.configs for one in response.results[served:])
+    assert 0.8 * (1 << 20) < len(encode_response(32, 4, 7, response)) < 1.2 * (1 << 20)
 
 
 def test_a_resource_that_is_named_again_and_again_is_described_once() -> None:

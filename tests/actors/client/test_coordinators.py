@@ -1,6 +1,7 @@
 """The coordinators of groups that an administrator's client remembers between requests."""
 
 from collections.abc import Iterator
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -10,12 +11,14 @@ from actors.cli.client import (
     AdminClient,
     ApiNotServedError,
     ClientError,
+    SilentError,
     UnreachableError,
 )
 from protocol.wire.errors import ErrorCode
 from protocol.wire.messages import (
     NO_THROTTLE,
     Coordinator,
+    DeleteTopicsRequest,
     FindCoordinatorRequest,
     FindCoordinatorResponse,
     HeartbeatRequest,
@@ -112,3 +115,47 @@ def test_the_coordinators_of_so_many_groups_are_remembered(client: Scripted) -> 
     assert client.taken() == [FIRST]
     client.beat("g-0")
     assert client.taken() == [BOOTSTRAP, FIRST]
+
+
+class Silent(AdminClient):
+    """A client some of whose brokers do not answer, or cannot be reached."""
+
+    def __init__(self, failing: dict[Any, ClientError]) -> None:
+        super().__init__([FIRST, SECOND, BOOTSTRAP], 1.0)
+        self.failing = failing
+        self.asked: list[Any] = []
+
+    def ask_at(self, address: Any, message: Any) -> Any:
+        """Fail as the test says, or answer with the address."""
+        self.asked.append(address)
+        if address in self.failing:
+            raise self.failing[address]
+        return address
+
+
+QUESTION = FindCoordinatorRequest(key_type=0, coordinator_keys=("g",))
+CHANGE = DeleteTopicsRequest(topics=(), timeout=timedelta(seconds=1))
+
+
+def test_a_question_goes_on_to_a_broker_that_answers_and_stays_there() -> None:
+    client = Silent({FIRST: SilentError("frozen"), SECOND: UnreachableError("dead")})
+    assert client.ask(QUESTION) == BOOTSTRAP
+    assert client.asked == [FIRST, SECOND, BOOTSTRAP]
+    client.asked.clear()
+    assert client.ask(QUESTION) == BOOTSTRAP
+    assert client.asked == [BOOTSTRAP]
+    client.failing = {BOOTSTRAP: UnreachableError("dead")}
+    assert client.ask(QUESTION) == FIRST
+
+
+def test_a_change_is_not_sent_again_if_it_may_have_been_made() -> None:
+    client = Silent({FIRST: SilentError("frozen")})
+    with pytest.raises(SilentError):
+        client.ask(CHANGE)
+    assert client.asked == [FIRST]
+
+
+def test_all_brokers_that_fail_are_named() -> None:
+    client = Silent({each: SilentError(f"{each} is frozen") for each in (FIRST, SECOND, BOOTSTRAP)})
+    with pytest.raises(ClientError, match=r"; .* is frozen; "):
+        client.ask(QUESTION)

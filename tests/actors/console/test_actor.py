@@ -43,7 +43,8 @@ def test_it_keeps_its_port_if_it_can_and_tells_the_controller(
     controller = Controller()
     monkeypatch.setattr(actor_module, "Actors", lambda: controller)
     monkeypatch.setattr(actor_module, "TELL_S", 0.01)
-    monkeypatch.setattr(actor_module, "lower_priority", lambda _: None)
+    nicer: list[int] = []
+    monkeypatch.setattr(actor_module, "lower_priority", nicer.append)
     monkeypatch.setattr(actor_module, "log_to_file", lambda _: None)
     with socket.create_server((HOST, 0)) as taken:
         wanted = Address(host=HOST, port=taken.getsockname()[1])
@@ -58,6 +59,7 @@ def test_it_keeps_its_port_if_it_can_and_tells_the_controller(
 
         async def test() -> None:
             actor = ConsoleActor(spec)
+            assert nicer == [actor_module.NICENESS]
             address = await actor.address()
             assert address.port != wanted.port
             assert actor._telling is not None

@@ -175,6 +175,22 @@ def test_one_who_gives_up_does_not_end_the_question_of_others() -> None:
     asyncio.run(test())
 
 
+def test_groups_of_a_node_that_was_silent_are_no_rebalances_when_they_come_back() -> None:
+    async def test() -> None:
+        source, now = FakeSource(), [NOW_MS]
+        hub = Hub(source, lambda: now[0], lambda: now[0])
+        some, all_of_them = ["g-0"], ["g-0", "g-1"]
+        for names, notes in ((all_of_them, ()), (some, ("silent",)), (all_of_them, ())):
+            source.list = GroupList(
+                groups=[group(name, rebalances=100) for name in names], notes=notes
+            )
+            await hub.groups()
+            now[0] += 6_000
+        assert [each.rebalances_per_minute for each in hub.points] == [0.0, 0.0, 0.0]
+
+    asyncio.run(test())
+
+
 def test_a_coordinator_that_counts_from_0_again_is_no_rebalance() -> None:
     async def test() -> None:
         source, now = FakeSource(), [NOW_MS]

@@ -1,6 +1,7 @@
 """The console's answers about a cluster of ours: a real host, without sockets and Ray."""
 
 import asyncio
+import json
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import asdict, replace
@@ -11,9 +12,10 @@ import pytest
 from actors.cli.client import AdminClient, UnreachableError
 from actors.cluster.ray_peers import CONTROLLER
 from actors.cluster.spec import Address, ClusterSpec, on_one_host
+from actors.console import wire_questions
 from actors.console.hub import Hub
 from actors.console.kept_groups import KEPT_MS
-from actors.console.rollcall import RollcallSource
+from actors.console.rollcall import PLACES_PACE_MS, RollcallSource
 from actors.console.source import GroupDetail, SourceError
 from actors.console.views import cluster_sections, group_sections
 from actors.console.wire_questions import WireQuestions
@@ -24,6 +26,7 @@ from protocol.stories import json_form
 from protocol.stories.history import StoryEntry
 from protocol.wire import messages as m
 from protocol.wire.embedded import encode_assignment
+from protocol.wire.errors import ErrorCode
 from tests.actors.console.sources import story
 from tests.failover.apis import asks
 from tests.failover.working import SUBSCRIPTION, Working, beat, working_driver
@@ -50,14 +53,24 @@ class InMemory(AdminClient):
         self.looks = 0
         self.silent: set[int] = set()
         """The ports at which nobody answers."""
+        self.closed: set[Any] = set()
+        """Where the broker has closed an idle connection."""
+        self.port = 9092
+        self.older: Any = None
+        """What a broker of another version answers to a look or a list."""
 
     def ask_at(self, address: Any, message: Any) -> Any:
         """Give a request to the host."""
+        if address in self.closed:
+            self.closed.remove(address)
+            raise UnreachableError("closed the connection")
         if address[1] in self.silent:
             raise UnreachableError(f"{address} cannot be reached")
-        assert address == ("localhost", 9092)
+        assert address[1] == self.port
         if message.__api_key__ == STORIES_ASKED and STORIES not in str(message):
             self.looks += 1
+            if self.older is not None:
+                return self.older
         else:
             self.asked[message.__api_key__] += 1
         return self._driver.ask(message.__api_key__, message.__version__, message)
@@ -69,6 +82,8 @@ class Here:
     def __init__(self, driver: Working) -> None:
         self.driver = driver
         self.is_silent = False
+        self.spec = SPEC
+        """The cluster's definition as the controller has it."""
         self.rebalances = 0
         driver.host.led.rebalances = lambda _: (self.rebalances, 2)
         self.asked: list[str] = []
@@ -76,11 +91,13 @@ class Here:
         self.client = InMemory(driver)
 
     async def ask(self, name: str, method: str, *arguments: Any, wait_s: float = 0) -> Any:
-        """Answer as the coordinator's actor does, or as the controller's."""
+        """Answer as the controller does."""
         assert wait_s > 0
         assert name == CONTROLLER
         if self.is_silent:
             raise TimeoutError
+        if method == "spec":
+            return self.spec
         host = self.driver.host
         self.asked.append(method)
         rows = [asdict(each) for each in host.status(self.driver.now)]
@@ -105,10 +122,14 @@ def source(here: Here) -> Iterator[RollcallSource]:
 
 def source_of(spec: ClusterSpec, here: Here) -> RollcallSource:
     source = RollcallSource(spec, here, lambda: here.driver.now, can_remove=True)
-    nodes = [(place.internal.host, place.internal.port) for place in spec.places]
-    questions = WireQuestions(nodes, 1.0)
-    questions._client = questions._nodes._client = here.client
-    source._asked = lambda method, words: getattr(questions, method)(*words)  # type: ignore[method-assign]
+    make = source._questions
+
+    def questions() -> WireQuestions:
+        found = make()
+        found._client = here.client
+        return found
+
+    source._questions = questions  # type: ignore[method-assign]
     return source
 
 
@@ -263,13 +284,113 @@ def test_a_node_that_leads_no_more_is_not_asked_alone(here: Here, source: Rollca
     assert here.client.asked[STORIES_ASKED] == before + 2, "the leader, then all"
 
 
-def test_sessions_of_members_that_a_look_lacks_are_not_known(
+def test_sessions_of_a_group_that_nobody_leads_are_not_known(
     here: Here, source: RollcallSource, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     join_and_settle(here.driver)
     monkeypatch.setattr(here.driver.host.led, "look", lambda *_: None)
     (member,) = look(source, "g").members
     assert member.session_left_ms is None
+
+
+def test_a_connection_that_was_closed_is_opened_again(here: Here, source: RollcallSource) -> None:
+    """Coordinators close connections that are idle, and pages are looked at now and then."""
+    join_and_settle(here.driver)
+    here.client.closed = {("localhost", 9092)}
+    assert asyncio.run(source.groups()).notes == ()
+    here.client.closed = {("localhost", 9092)}
+    (member,) = look(source, "g").members
+    assert member.session_left_ms == 45_000
+
+
+def test_a_coordinator_that_moved_is_found_again(here: Here, source: RollcallSource) -> None:
+    join_and_settle(here.driver)
+    here.client.silent, here.client.port = {9092}, 9999
+    here.spec = replace(SPEC, places=on_one_host("localhost", (9999,)))
+    with pytest.raises(SourceError, match="No coordinator answers"):
+        asyncio.run(source.groups())
+    assert len(asyncio.run(source.groups()).groups) == 1
+    assert asyncio.run(source._look("g")).sessions.keys() == {"m-1"}
+
+
+def test_where_coordinators_are_is_not_asked_all_the_time(
+    here: Here, source: RollcallSource, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    here.client.silent = {9092}
+    asked = Counter[str]()
+    ask = here.ask
+
+    async def counted(name: str, method: str, *words: Any, wait_s: float = 0) -> Any:
+        asked[method] += 1
+        return await ask(name, method, *words, wait_s=wait_s)
+
+    monkeypatch.setattr(here, "ask", counted)
+    for _ in range(5):
+        with pytest.raises(SourceError):
+            asyncio.run(source.groups())
+    assert asked["spec"] == 1
+    here.driver.now += PLACES_PACE_MS
+    with pytest.raises(SourceError):
+        asyncio.run(source.groups())
+    assert asked["spec"] == 2
+
+
+def answered(value: str | None, code: ErrorCode = ErrorCode.none) -> m.DescribeConfigsResponse:
+    entry = m.DescribeConfigsResourceResult(
+        name="rollcall.look", value=value, read_only=True, config_source=8, is_sensitive=False,
+        synonyms=(), config_type=2, documentation=None,
+    )  # fmt: skip
+    result = m.DescribeConfigsResult(
+        error_code=code, error_message=None, resource_type=32, resource_name="g",
+        configs=() if value is None else (entry,),
+    )  # fmt: skip
+    return m.DescribeConfigsResponse(throttle_time=m.NO_THROTTLE, results=(result,))
+
+
+ROW = ["g", "consumer", "Stable", 1, 2, 3]
+
+
+@pytest.mark.parametrize(
+    ("answer", "expected"),
+    [
+        (answered(None), "Node 0 runs another version."),
+        (answered("no JSON"), "Node 0 runs another version."),
+        (answered("{}"), "Node 0 runs another version."),
+        (answered(json.dumps({"next": -1, "groups": [["g"]]})), "Node 0 runs another version."),
+        (answered(None, ErrorCode.invalid_request), "Node 0 does not answer: INVALID_REQUEST."),
+        (answered(json.dumps({"next": -1, "groups": [[*ROW, "more"]]})), ["g"]),
+    ],
+)
+def test_a_node_of_another_version_is_read_or_said(
+    here: Here, source: RollcallSource, answer: Any, expected: Any
+) -> None:
+    here.client.older = answer
+    questions = source._questions()
+    if isinstance(expected, str):
+        with pytest.raises(SourceError) as failed:
+            questions.rows(0)
+        assert str(failed.value) == expected
+        join_and_settle(here.driver)
+        (member,) = look(source, "g").members
+        assert member.session_left_ms is None, "and the rest of the page is there"
+    else:
+        assert [each.group_id for each in questions.rows(0)] == expected
+
+
+def test_a_look_of_a_later_version_is_read(here: Here, source: RollcallSource) -> None:
+    said = {"state": "Stable", "members": 1, "rebalances": 2, "sessions": {}, "more": 7}
+    here.client.older = answered(json.dumps(said))
+    found = source._questions().look(0, "g")
+    assert found is not None and found.state == "Stable"
+
+
+def test_a_list_that_takes_too_long_ends(
+    here: Here, source: RollcallSource, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    here.client.older = answered(json.dumps({"next": 0, "groups": []}))
+    monkeypatch.setattr(wire_questions, "LIST_S", 0.05)
+    with pytest.raises(SourceError, match="did not list its groups"):
+        source._questions().rows(0)
 
 
 def test_all_groups_are_listed_with_their_counts(here: Here, source: RollcallSource) -> None:
@@ -286,6 +407,7 @@ def test_many_groups_are_listed_in_several_answers(
     here: Here, source: RollcallSource, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(looks, "ROWS_MAX", 2)
+    monkeypatch.setattr(looks, "OVERLAP", 0)
     for number in range(5):
         here.driver.ask(68, 1, beat(f"g-{number}", "m-1"))
     before = here.client.looks

@@ -223,6 +223,8 @@ def test_when_it_is_ready_clients_find_it_in_the_metadata(tmp_path: Path) -> Non
     async def test() -> None:
         async with running(tmp_path / "d") as (coordinator, port):
             await is_ready(coordinator)
+            assert coordinator.host is not None
+            assert coordinator.host.led.rebalances == coordinator.group_metrics.rebalances
             caller = await Caller.to(port)
             answer = await caller.ask(
                 METADATA,
