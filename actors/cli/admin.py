@@ -17,6 +17,8 @@ from protocol.wire.messages import (
     DeleteShareGroupOffsetsRequestTopic,
     DeleteTopicsRequest,
     DeleteTopicState,
+    DescribeConfigsRequest,
+    DescribeConfigsResource,
     DescribeShareGroupOffsetsRequest,
     DescribeShareGroupOffsetsRequestGroup,
     LeaveGroupRequest,
@@ -38,7 +40,7 @@ from protocol.wire.messages import (
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from actors.cli.client import AdminClient
+    from actors.cli.client import Address, AdminClient
     from protocol.wire.embedded import TopicPartition
 
 EARLIEST: Final = -2
@@ -84,6 +86,22 @@ def _servers(code: int, message: str | None) -> str | None:
     if code == ErrorCode.none:
         return None
     return f"{message.rstrip('.')} ({named(code)})" if message else said(code)
+
+
+def own_entry(
+    client: AdminClient, address: Address, resource: tuple[int, str], key: str, refused: str
+) -> str | None:
+    """Return an entry that only a Rollcall node has, of a resource's type and name.
+
+    None: the broker does not know it. ``refused`` begins the sentence if it refuses the resource.
+    """
+    resource_type, name = resource
+    asked = DescribeConfigsResource(
+        resource_type=resource_type, resource_name=name, configuration_keys=(key,)
+    )
+    (result,) = client.ask_at(address, DescribeConfigsRequest(resources=(asked,))).results
+    _check(result.error_code, refused, result.error_message)
+    return next((entry.value or "" for entry in result.configs if entry.name == key), None)
 
 
 def list_groups(client: AdminClient, states: Sequence[str], types: Sequence[str]) -> list[Any]:

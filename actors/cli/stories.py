@@ -17,8 +17,6 @@ from failover.catalogue.cluster_view import GROUP
 from protocol.stories import json_form
 from protocol.stories.json_form import BadStoryError
 from protocol.stories.under_way import UnderWay
-from protocol.wire.errors import ErrorCode
-from protocol.wire.messages import DescribeConfigsRequest, DescribeConfigsResource
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -78,26 +76,16 @@ def ask_leader(
 
 def ask_node(client: AdminClient, address: Address, group_id: str) -> dict[str, Any] | None:
     """Ask one node what it remembers of a group; return None if it does not know the question."""
-    resource = DescribeConfigsResource(
-        resource_type=GROUP, resource_name=group_id, configuration_keys=(STORIES,)
+    text = admin.own_entry(
+        client, address, (GROUP, group_id), STORIES, "the history cannot be read"
     )
-    return _document(client.ask_at(address, DescribeConfigsRequest(resources=(resource,))))
-
-
-def _document(answer: Any) -> dict[str, Any] | None:
-    """Return what a node said; None if it does not know the entry."""
-    (result,) = answer.results
-    if result.error_code != ErrorCode.none:
-        why = admin.said(result.error_code, result.error_message)
-        raise ClientError(f"the history cannot be read: {why}")
-    for entry in result.configs:
-        if entry.name == STORIES:
-            try:
-                value = json.loads(entry.value or "")
-            except ValueError as error:
-                raise ClientError("a node answered with a history that is no JSON") from error
-            return value if isinstance(value, dict) else None
-    return None
+    if text is None:
+        return None
+    try:
+        value = json.loads(text)
+    except ValueError as error:
+        raise ClientError("a node answered with a history that is no JSON") from error
+    return value if isinstance(value, dict) else None
 
 
 def _merged(

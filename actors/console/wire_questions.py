@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import time
 from contextlib import contextmanager
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from actors.cli import admin
@@ -23,8 +24,6 @@ from protocol.groups.group_type import GroupLook
 from protocol.stories.under_way import under_way_sentence
 from protocol.wire.errors import ErrorCode
 from protocol.wire.messages import (
-    DescribeConfigsRequest,
-    DescribeConfigsResource,
     MemberIdentity,
 )
 
@@ -81,23 +80,23 @@ class WireQuestions:
 
     def _own_entry(self, node_id: int, resource_type: int, name: str, key: str) -> Any:
         """Return the value of an entry that only a Rollcall node has."""
-        resource = DescribeConfigsResource(
-            resource_type=resource_type, resource_name=name, configuration_keys=(key,)
+        ask = partial(
+            admin.own_entry,
+            self._client,
+            self.nodes[node_id],
+            (resource_type, name),
+            key,
+            f"Node {node_id} does not answer",  # another one is at its address
         )
-        request, address = DescribeConfigsRequest(resources=(resource,)), self.nodes[node_id]
         try:
             try:
-                answer = self._client.ask_at(address, request)
+                text = ask()
             except UnreachableError:  # the node has closed the connection, as nobody looked
-                answer = self._client.ask_at(address, request)
+                text = ask()
         except ClientError as error:
             raise SourceError(f"{error}.") from None
-        (result,) = answer.results
-        if result.error_code != ErrorCode.none:  # another node is at the address
-            why = admin.said(result.error_code, result.error_message)
-            raise SourceError(f"Node {node_id} does not answer: {why}.")
         with _readable(node_id):
-            return json.loads(result.configs[0].value)
+            return json.loads(text or "")
 
     def group(
         self, group_id: str, probable_type: str = "", recent: GroupDetail | None = None

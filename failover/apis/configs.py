@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Final, TypeAlias, cast
 from failover.apis.own_entries import OwnEntries
 from failover.catalogue.cluster_view import BROKER, CLIENT_METRICS, GROUP, TOPIC
 from failover.catalogue.config_entries import (
-    BrokerEntries,
     BrokerLayers,
+    broker_entries,
     bytes_of,
     cluster_entries,
     groups_entries,
@@ -39,7 +39,6 @@ if TYPE_CHECKING:
 
 BROKER_LOGGER: Final = 8
 """Log levels per broker: this cluster has none."""
-
 
 ANSWER_BYTES_MAX: Final = 64 << 20
 """The most bytes of all entries of an answer; later resources are refused."""
@@ -74,12 +73,11 @@ class _Answers:
         self.view = view
         self._message = message
         self._own = OwnEntries(view, api_version, now)
-        self._cluster: Sequence[DescribeConfigsResourceResult] | None = None
         self._room_bytes = ANSWER_BYTES_MAX
         self._sizes: dict[int, int] = {}
         layers = _layers(view)
-        self._layers = layers
-        self.node = BrokerEntries(layers, self._trimmed)
+        self.node = broker_entries(layers, self._trimmed)
+        self.cluster = cluster_entries(layers.cluster, self._trimmed)
         self.topics = topics_entries(layers, self._trimmed)
         self.groups = groups_entries(layers, self._trimmed)
 
@@ -120,12 +118,6 @@ class _Answers:
                 " resources at a time.",
             )
 
-    def cluster(self, wanted: Set[str]) -> Sequence[DescribeConfigsResourceResult]:
-        """Return the configs of all nodes."""
-        if self._cluster is None:
-            self._cluster = tuple(map(self._trimmed, cluster_entries(self._layers.cluster)))
-        return tuple(each for each in self._cluster if not wanted or each.name in wanted)
-
     def _trimmed(self, entry: DescribeConfigsResourceResult) -> DescribeConfigsResourceResult:
         return replace(
             entry,
@@ -146,7 +138,7 @@ def _broker(
     answers: _Answers, name: str, wanted: Set[str]
 ) -> Sequence[DescribeConfigsResourceResult]:
     if not name:
-        return answers.cluster(wanted)
+        return answers.cluster.of(wanted)
     _check_own_id(answers.view, name)
     return answers.node.of(wanted)
 

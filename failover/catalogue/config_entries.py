@@ -24,7 +24,7 @@ from protocol.config import (
 from protocol.wire.messages import DescribeConfigsResourceResult, DescribeConfigsSynonym
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence, Set
+    from collections.abc import Callable, Mapping, Sequence, Set
 
     Adapt = Callable[[DescribeConfigsResourceResult], DescribeConfigsResourceResult]
     Names = Set[str]
@@ -74,40 +74,52 @@ def bytes_of(entry: DescribeConfigsResourceResult) -> int:
     return sum(FIXED_BYTES + sum(len(text or "") for text in each) for each in (texts, *synonyms))
 
 
-class BrokerEntries:
-    """The configs of one node; an entry is built once. ``adapt`` changes each as it is built."""
+class SharedEntries:
+    """Entries that are the same for all who ask: each is built once, and all of them are one tuple.
 
-    def __init__(self, layers: BrokerLayers, adapt: Adapt = _as_it_is) -> None:
-        self._layers = layers
-        self._adapt = adapt
+    ``build`` makes the entry of a row.
+    """
+
+    def __init__(
+        self, rows: Rows, build: Callable[[ConfigRow], DescribeConfigsResourceResult]
+    ) -> None:
+        self._rows = rows
+        self._build = build
         self._built: dict[str, DescribeConfigsResourceResult] = {}
-        self._everything: Sequence[DescribeConfigsResourceResult] = ()
+        self._everything: Sequence[DescribeConfigsResourceResult] | None = None
 
     def of(self, wanted: Names = EVERY_NAME) -> Sequence[DescribeConfigsResourceResult]:
         """Return the configs with these names, by name."""
         if wanted:
-            return tuple(map(self._entry, _named(BROKER_ROWS, wanted)))
-        if not self._everything:
-            self._everything = tuple(map(self._entry, BROKER_ROWS))
+            return tuple(map(self.entry, _named(self._rows, wanted)))
+        if self._everything is None:
+            self._everything = tuple(map(self.entry, self._rows))
         return self._everything
 
-    def _entry(self, row: ConfigRow) -> DescribeConfigsResourceResult:
+    def entry(self, row: ConfigRow) -> DescribeConfigsResourceResult:
+        """Return the entry of one row."""
         entry = self._built.get(row.name)
         if entry is None:
-            values = _broker_values(row, self._layers)
-            entry = self._built[row.name] = self._adapt(
-                _entry(row, values, read_only=not row.dynamic)
-            )
+            entry = self._built[row.name] = self._build(row)
         return entry
 
 
-def cluster_entries(cluster: Mapping[str, str]) -> Iterable[DescribeConfigsResourceResult]:
-    """Return only the dynamic configs set for all nodes."""
-    return (
-        _entry(row, [_synonym(row, cluster[row.name], ConfigSource.DYNAMIC_DEFAULT_BROKER)])
-        for row in BROKER_ROWS
-        if row.name in cluster
+def broker_entries(layers: BrokerLayers, adapt: Adapt = _as_it_is) -> SharedEntries:
+    """Describe the configs of one node."""
+    return SharedEntries(
+        BROKER_ROWS,
+        lambda row: adapt(_entry(row, _broker_values(row, layers), read_only=not row.dynamic)),
     )
+
+
+def cluster_entries(cluster: Mapping[str, str], adapt: Adapt = _as_it_is) -> SharedEntries:
+    """Describe only the dynamic configs set for all nodes."""
+
+    def build(row: ConfigRow) -> DescribeConfigsResourceResult:
+        value = _synonym(row, cluster[row.name], ConfigSource.DYNAMIC_DEFAULT_BROKER)
+        return adapt(_entry(row, [value]))
+
+    return SharedEntries([row for row in BROKER_ROWS if row.name in cluster], build)
 
 
 class ResourceEntries:
@@ -129,32 +141,20 @@ class ResourceEntries:
         self._source = source
         self._layers = layers
         self._adapt = adapt
-        self._everything: Sequence[DescribeConfigsResourceResult] = ()
-        self._plain: dict[str, DescribeConfigsResourceResult] = {}
+        self._plain = SharedEntries(rows, lambda row: adapt(_entry(row, self._below(row))))
         self._overridden: dict[tuple[str, str], DescribeConfigsResourceResult] = {}
 
     def of(
         self, overrides: Mapping[str, str], wanted: Names = EVERY_NAME
     ) -> Sequence[DescribeConfigsResourceResult]:
         """Return the configs with these names of a resource that overrides some, by name."""
-        rows = _named(self._rows, wanted)
-        if overrides:
-            return tuple(
-                self._inherited(row) if (text := overrides.get(row.name)) is None
-                else self._override(row, text)
-                for row in rows
-            )  # fmt: skip
-        if wanted:
-            return tuple(map(self._inherited, rows))
-        if not self._everything:
-            self._everything = tuple(map(self._inherited, rows))
-        return self._everything
-
-    def _inherited(self, row: ConfigRow) -> DescribeConfigsResourceResult:
-        entry = self._plain.get(row.name)
-        if entry is None:
-            entry = self._plain[row.name] = self._adapt(_entry(row, self._below(row)))
-        return entry
+        if not overrides:
+            return self._plain.of(wanted)
+        return tuple(
+            self._plain.entry(row) if (text := overrides.get(row.name)) is None
+            else self._override(row, text)
+            for row in _named(self._rows, wanted)
+        )  # fmt: skip
 
     def _override(self, row: ConfigRow, text: str) -> DescribeConfigsResourceResult:
         known = self._overridden.get((row.name, text))

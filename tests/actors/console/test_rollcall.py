@@ -335,9 +335,11 @@ def test_where_coordinators_are_is_not_asked_all_the_time(
     assert asked["spec"] == 2
 
 
-def answered(value: str | None, code: ErrorCode = ErrorCode.none) -> m.DescribeConfigsResponse:
+def answered(
+    value: str | None, code: ErrorCode = ErrorCode.none, name: str = "rollcall.groups.0"
+) -> m.DescribeConfigsResponse:
     entry = m.DescribeConfigsResourceResult(
-        name="rollcall.look", value=value, read_only=True, config_source=8, is_sensitive=False,
+        name=name, value=value, read_only=True, config_source=8, is_sensitive=False,
         synonyms=(), config_type=2, documentation=None,
     )  # fmt: skip
     result = m.DescribeConfigsResult(
@@ -379,7 +381,7 @@ def test_a_node_of_another_version_is_read_or_said(
 
 def test_a_look_of_a_later_version_is_read(here: Here, source: RollcallSource) -> None:
     said = {"state": "Stable", "members": 1, "rebalances": 2, "sessions": {}, "more": 7}
-    here.client.older = answered(json.dumps(said))
+    here.client.older = answered(json.dumps(said), name="rollcall.look")
     found = source._questions().look(0, "g")
     assert found is not None and found.state == "Stable"
 

@@ -19,8 +19,8 @@ from failover.apis.own_entries import (
 from failover.apis.stories import STORIES
 from failover.catalogue.cluster_view import BROKER, GROUP
 from failover.catalogue.config_entries import (
-    BrokerEntries,
     BrokerLayers,
+    broker_entries,
     groups_entries,
     topics_entries,
 )
@@ -233,10 +233,10 @@ def test_configs_by_name_are_those_of_all(make: Any, overrides: dict[str, str]) 
 
 
 def test_a_brokers_configs_by_name_are_those_of_all() -> None:
-    entries_of = BrokerEntries(BrokerLayers())
+    entries_of = broker_entries(BrokerLayers())
     everything = entries_of.of()
     wanted = {each.name for each in everything[::5]}
-    assert BrokerEntries(BrokerLayers()).of(wanted) == tuple(
+    assert broker_entries(BrokerLayers()).of(wanted) == tuple(
         each for each in everything if each.name in wanted
     )
     assert entries_of.of() is everything, "it is built once"
