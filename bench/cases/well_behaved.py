@@ -21,6 +21,7 @@ from bench.client.pipelines import AnswerError, Pipeline, RepeatedRequest
 from bench.client.reactor import Reactor
 from bench.load.joining import GroupPlan, Joiner, heartbeat
 from bench.load.side_process import side_process
+from bench.report.rounds import latencies
 from protocol.client.frames import HEARTBEAT_ANSWER, frame_of
 from protocol.wire.messages import (
     FindCoordinatorRequest,
@@ -56,6 +57,18 @@ class WellBehavedResult:
         """Return the latencies of the heartbeats due in a period of ``time.perf_counter()``."""
         pairs = zip(self.due, self.taken, strict=True)
         return array("d", [taken for due, taken in pairs if begun <= due < ended])
+
+    def minute_p99s_ms(self, begun: float, ended: float) -> list[float]:
+        """Return the p99 of each whole minute of the period, in order of size.
+
+        A p99 that grows, or has one bad minute, differs from a steady one.
+        """
+        minutes = [array("d") for _ in range(int((ended - begun) // 60))]
+        for due, taken in zip(self.due, self.taken, strict=True):
+            number = int((due - begun) // 60)
+            if 0 <= number < len(minutes):
+                minutes[number].append(taken)
+        return sorted(latencies(minute)["p99_ms"] for minute in minutes if minute)
 
 
 class WellBehavedClients:

@@ -179,6 +179,15 @@ def test_the_innocents_p99_may_double_against_a_machine_with_the_generator_on_it
     assert (not broken) is is_good
 
 
+def test_each_whole_minute_of_the_storm_has_its_p99() -> None:
+    due = array("d", [0.5 * number for number in range(2 * 200)])
+    taken = array("d", [0.001 if at < 60 else 0.003 for at in due])
+    result = WellBehavedResult(due=due, taken=taken, others=0, failure="")
+    assert result.minute_p99s_ms(0.0, 179.0) == pytest.approx([1.0, 3.0])
+    assert result.minute_p99s_ms(30.0, 180.0) == pytest.approx([3.0, 3.0])
+    assert result.minute_p99s_ms(0.0, 59.0) == []
+
+
 def test_a_failed_request_an_election_and_too_much_memory_are_broken_each() -> None:
     result = WellBehavedResult(due=array("d"), taken=array("d"), others=0, failure="no answer")
     observed = hostile.ClusterObservation([1.0], [1_000.0], gone=True, elections=2)
