@@ -21,6 +21,7 @@ import uvloop
 from actors.waiting import poll_async
 from bench.client.coordinator_lookup import LookupConnections
 from bench.client.stream import VERSIONS, Stream
+from bench.load.sends import SendCounts
 from protocol.members.client import State
 from protocol.members.history import MemberHistoryKind
 from protocol.members.kinds import TopicMetadata, member_of
@@ -168,9 +169,16 @@ class MemberDriver:
     """One member, its connection and its timer."""
 
     def __init__(
-        self, member: Member, lookups: CoordinatorLookups, commit_interval_ms: int
+        self,
+        member: Member,
+        lookups: CoordinatorLookups,
+        commit_interval_ms: int,
+        sends: SendCounts | None = None,
     ) -> None:
+        """Count the requests in ``sends``, which many members may share."""
         self.member = member
+        self._sends = SendCounts() if sends is None else sends
+        self._due_ms: int | None = None
         self._lookups = lookups
         self._commit_interval_ms = commit_interval_ms
         self._commit_at = 0
@@ -182,25 +190,32 @@ class MemberDriver:
         self._unread: list[Callable[[], None]] | None = None
         """What arrived while the process stands still: an answer and an end; None: it runs."""
 
-    def step(self) -> None:
-        """Send what the member wants to send, and return when it is due again."""
+    def step(self, due_ms: int | None = None) -> None:
+        """Send what the member wants to send, and set the timer for the next time.
+
+        ``due_ms``: when it was due; None: at the time that the timer was set for.
+        """
         if self._ended or self._unread is not None:
             return
         now = now_ms()
         member = self.member
+        if due_ms is None:
+            due_ms = self._due_ms
         commits = self._commit_interval_ms > 0 and member.state is State.STABLE
         if commits and now >= self._commit_at:
             self._commit_at = now + self._commit_interval_ms
             member.commit(dict.fromkeys(member.partitions, now))
         for request in member.poll(now):
+            self._sends.count(due_ms, now)
             self._send(request)
         deadline = member.next_deadline()
         if self._timer is not None:
             self._timer.cancel()
-            self._timer = None
+        self._timer = self._due_ms = None
         if deadline is not None:
             if commits and self._request is None:
                 deadline = min(deadline, self._commit_at)
+            self._due_ms = max(deadline, now)
             delay_s = max(1, deadline - now) / 1000
             self._timer = asyncio.get_running_loop().call_later(delay_s, self.step)
         elif member.is_done:
@@ -263,6 +278,7 @@ class MemberDriver:
     def freeze(self) -> None:
         """Stand still: send nothing, and read nothing."""
         self._unread = []
+        self._due_ms = None
         if self._timer is not None:
             self._timer.cancel()
 

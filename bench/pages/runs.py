@@ -120,8 +120,8 @@ def _run(
         if name in of_name
     }
     told = stories(record, sessions, pictures, notes)
-    if verdict.late:
-        notes.append(f"{verdict.late} steps were late: the machine was too slow for the plan.")
+    if verdict.late or verdict.late_requests:
+        notes.append(verdict.lateness)
     return RunReport(
         name=run.name,
         how=verdict.how,

@@ -1,7 +1,7 @@
 """The members of a scenario over sockets: each step of the plan at its time, in a thread.
 
 The load is open: a step is carried out when it is due, whatever the cluster does meanwhile. Steps
-that this machine carries out late are counted.
+and requests that this machine carries out or sends late are counted.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from actors.waiting import poll_async
 from bench.client.loop_lag import LoopLag
 from bench.client.loop_thread import LoopThread
 from bench.load.driver import FAREWELL_SECONDS, CoordinatorLookups, MemberDriver, now_ms
+from bench.load.sends import SendCounts, is_late
 from bench.load.stability import share_of
 from bench.scenarios.members import LifeTimes, has_unowned, life_record, settings_of
 from bench.scenarios.plan import CLOSED, Freeze, Leave, Life, Start, Subscribe, Thaw, Vanish
@@ -36,9 +37,8 @@ if TYPE_CHECKING:
     from protocol.members.kinds import Member
     from protocol.wire.embedded import TopicPartition
 
-LATE_MS: Final = 100
-"""A step that is carried out later than this after it was due is late."""
-HEARTBEATS, ERRORS, LATE, STEPS = "heartbeats", "errors", "late steps", "steps"
+HEARTBEATS, ERRORS, STEPS, LATE = "heartbeats", "errors", "steps", "late steps"
+REQUESTS, LATE_REQUESTS = "requests", "late requests"
 COUNTED: Final[Mapping[MemberHistoryKind, str]] = MappingProxyType(
     {
         MemberHistoryKind.HEARTBEAT: HEARTBEATS,
@@ -87,7 +87,9 @@ class PlannedCrowd:
         self._lag: LoopLag | None = None
         self._began_s = 0.0
         self._next = 0
+        self._due_ms = 0  # when the current step was due
         self._late = 0
+        self._sends = SendCounts()
         self._failure: Exception | None = None
         self._counted: dict[Life, int] = {}
         self._counts: Counter[str] = Counter()
@@ -129,7 +131,7 @@ class PlannedCrowd:
         return self._thread.ask(look)
 
     def counts(self) -> Counter[str]:
-        """Return how many heartbeats were answered, and how many errors there were, so far."""
+        """Return how many heartbeats, errors, steps, requests and late ones there were so far."""
 
         def count() -> Counter[str]:
             for life, driver in self._drivers.items():
@@ -138,7 +140,8 @@ class PlannedCrowd:
                     if (word := COUNTED.get(event.kind)) is not None:
                         self._counts[word] += 1
                 self._counted[life] = len(history)
-            self._counts[LATE], self._counts[STEPS] = self._late, self._next
+            self._counts[STEPS], self._counts[LATE] = self._next, self._late
+            self._counts[REQUESTS], self._counts[LATE_REQUESTS] = self._sends.sent, self._sends.late
             return Counter(self._counts)
 
         return self._thread.ask(count)
@@ -167,10 +170,6 @@ class PlannedCrowd:
 
         return [self._names.recorded(each) for each in self._thread.ask(look)]
 
-    def late(self) -> int:
-        """Return how many steps were late."""
-        return self.counts()[LATE]
-
     def lost(self) -> list[str]:
         """Return nothing: all members are in this process."""
         return []
@@ -192,7 +191,8 @@ class PlannedCrowd:
                 if left_s > 0:
                     self._thread.loop.call_later(left_s, self._turn)
                     return
-                self._late += -left_s * 1000 > LATE_MS
+                self._late += is_late(left_s * 1000, 0)
+                self._due_ms = now_ms() + int(left_s * 1000)
                 self._next += 1
                 MEMBER_ACTIONS[type(step.action)](self, step.life, step.action)
         except Exception as error:
@@ -206,10 +206,11 @@ class PlannedCrowd:
         group = self._groups[life.group]
         config = settings_of(group, life, self._names.of(life.group))
         member = member_of(config, random.Random(self._rng.random()), self._topics)
-        driver = MemberDriver(member, self._lookups, self._scenario.commit_interval_ms)
+        commits_ms = self._scenario.commit_interval_ms
+        driver = MemberDriver(member, self._lookups, commits_ms, self._sends)
         self._drivers[life] = driver
         self._times[life] = LifeTimes(now_ms())
-        driver.step()
+        driver.step(self._due_ms)
 
     def leave(self, life: Life, action: Leave) -> None:
         """Close a member."""

@@ -10,7 +10,14 @@ from typing import TYPE_CHECKING, Any, Final, Protocol, Self, TypeAlias
 
 from bench.client.cluster_client import ClusterClient
 from bench.load.driver import now_ms
-from bench.rehearsals.crowd import ERRORS, HEARTBEATS, PlannedCrowd
+from bench.rehearsals.crowd import (
+    ERRORS,
+    HEARTBEATS,
+    LATE,
+    LATE_REQUESTS,
+    REQUESTS,
+    PlannedCrowd,
+)
 from bench.scenarios.record import ScenarioRecord
 from bench.scenarios.simulated import POLL_MS, SETTLE_MS
 from bench.scenarios.values import Protocol as GroupProtocol
@@ -51,16 +58,13 @@ class ScenarioCrowd(Protocol):
         """Return what the members that are there now hold of each group."""
 
     def counts(self) -> Counter[str]:
-        """Return how many heartbeats were answered, and how many errors there were, so far."""
+        """Return how many heartbeats, errors, steps, requests and late ones there were so far."""
 
     def has_unowned(self) -> bool:
         """Whether a group has members, and a partition without an owner."""
 
     def records(self) -> list[LifeRecord]:
         """Return the record of every life; the members do no more afterwards."""
-
-    def late(self) -> int:
-        """Return how many steps were late."""
 
     def stalled_ms(self) -> int:
         """Return the longest stall of a process with members."""
@@ -123,13 +127,16 @@ class _Play:
             self._follow(crowd)
             ended_ms = now_ms()
             self._settle(crowd)
+            lives, counts = crowd.records(), crowd.counts()
             return ScenarioRecord(
-                lives=crowd.records(),
+                lives=lives,
                 changed_ms=began_ms + self._plan.changed_ms,
                 ended_ms=ended_ms,
                 committed=self._committed(),
                 partitions=scenario.partitions_by_group(),
-                late=crowd.late(),
+                late=counts[LATE],
+                requests=counts[REQUESTS],
+                late_requests=counts[LATE_REQUESTS],
                 stalled_ms=crowd.stalled_ms(),
                 began_ms=began_ms,
                 lost=crowd.lost(),

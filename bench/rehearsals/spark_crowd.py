@@ -20,7 +20,7 @@ from actors.coordinator import gc_tuning
 from actors.waiting import poll
 from bench.load.driver import now_ms
 from bench.load.watching import LoadWatcher, Watched, WatchError
-from bench.rehearsals.crowd import LATE, PlannedCrowd
+from bench.rehearsals.crowd import PlannedCrowd
 from failover.drills.checked import DrillError
 
 if TYPE_CHECKING:
@@ -192,10 +192,6 @@ class SparkCrowd:
             found += lives
             self._stalled_ms = max(self._stalled_ms, stalled_ms)
         return found
-
-    def late(self) -> int:
-        """Return how many steps were late."""
-        return self.counts()[LATE]
 
     def stalled_ms(self) -> int:
         """Return the longest stall of a task."""

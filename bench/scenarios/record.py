@@ -49,8 +49,9 @@ class ScenarioRecord:
 
     Costs count from ``changed_ms`` to ``ended_ms``. ``committed`` as in :class:`DrillRecord`.
     ``partitions`` are all that each group's members subscribe to. ``late`` steps were carried out
-    more than :data:`bench.rehearsals.crowd.LATE_MS` after they were due. ``stalled_ms`` is the
-    longest stall of the process that runs the members.
+    late, and of the ``requests`` that the members sent so many were late
+    (:mod:`bench.load.sends`); in virtual time none are, and they are not counted. ``stalled_ms`` is
+    the longest stall of the process that runs the members.
     ``marks`` say what happened, behaviours and faults, and how long after ``began_ms``.
     ``lost`` has a sentence for each process that was lost with its members' histories.
     """
@@ -61,6 +62,8 @@ class ScenarioRecord:
     committed: Mapping[tuple[str, str, int], int]
     partitions: Mapping[str, Sequence[TopicPartition]]
     late: int = 0
+    requests: int = 0
+    late_requests: int = 0
     stalled_ms: int = 0
     began_ms: int = 0
     marks: Sequence[tuple[int, str]] = ()

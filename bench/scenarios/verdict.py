@@ -39,6 +39,8 @@ class ScenarioVerdict:
     groups: tuple[GroupVerdict, ...]
     found: Mapping[str, Sequence[str]]
     late: int = 0
+    requests: int = 0
+    late_requests: int = 0
     stalled_ms: int = 0
     variant: str = BASE
     notes: tuple[str, ...] = ()
@@ -49,6 +51,15 @@ class ScenarioVerdict:
         """Whether nothing broke a rule, and no group paid more than expected."""
         return not self.found and not any(each.exceeded for each in self.groups)
 
+    @property
+    def lateness(self) -> str:
+        """Say what was late."""
+        share = self.late_requests / max(self.requests, 1)
+        return (
+            f"{self.late} steps of the plan and {self.late_requests} of {self.requests} requests"
+            f" ({share:.2%}) were late: this machine is too slow for it."
+        )
+
     def document(self) -> dict[str, Any]:
         """Return the verdict for JSON."""
         return {
@@ -57,6 +68,8 @@ class ScenarioVerdict:
             "variant": self.variant,
             "clean": self.is_clean,
             "late_steps": self.late,
+            "requests": self.requests,
+            "late_requests": self.late_requests,
             "stalled_ms": self.stalled_ms,
             "notes": list(self.notes),
             "groups": {
@@ -78,10 +91,8 @@ class ScenarioVerdict:
     def remarks(self, complaints_max: int) -> list[str]:
         """Return what a table does not say: a sentence each; at most so many of each check."""
         lines = list(self.notes)
-        if self.late:
-            lines.append(
-                f"{self.late} steps of the plan were late: this machine is too slow for it."
-            )
+        if self.late or self.late_requests:
+            lines.append(self.lateness)
         if self.stalled_ms >= STALLED_MS:
             lines.append(
                 f"The members' own process stood still for up to {self.stalled_ms / 1000:.1f} s:"
@@ -122,6 +133,8 @@ def judge(
         groups=tuple(_judged(group, costs(record, group.name)) for group in scenario.groups),
         found={name: sentences for name, sentences in found.items() if sentences},
         late=record.late,
+        requests=record.requests,
+        late_requests=record.late_requests,
         stalled_ms=record.stalled_ms,
         variant=variant,
         notes=notes,

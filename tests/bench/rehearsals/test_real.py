@@ -160,6 +160,7 @@ def counts(document: dict) -> dict:
 def test_a_simulated_and_a_real_run_agree_about_rebalances_and_verdict(node, rehearsed):
     (real_code, real), (code, virtual) = rehearsed(APART)
     assert counts(real) == counts(virtual)
+    assert real["requests"] > real["late_requests"] >= 0 == virtual["requests"]
     assert {name: each["causes"] for name, each in counts(real).items()} == {
         "dynamic": {"joined": 2, "left": 2},
         "static": {},

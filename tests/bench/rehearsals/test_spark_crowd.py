@@ -73,6 +73,9 @@ def test_two_tasks_begin_at_one_time_and_return_what_their_members_recorded(node
             WITHIN_S,
             "the plan is carried out, and every partition has an owner",
         )
+        counts = watcher.counts()
+        assert counts["requests"] > len(share.plan.steps)
+        assert 0 <= counts["late requests"] < counts["requests"]
         watcher.end(0, WITHIN_S)
         lives = [
             life for task in tasks for part in task.result(WITHIN_S) for life in unpacked(part)[0]

@@ -1,0 +1,101 @@
+"""What counts as late of the requests that simulated members send."""
+
+import asyncio
+from types import SimpleNamespace
+
+import pytest
+
+from bench.load import driver as drivers
+from bench.load.driver import MemberDriver
+from bench.load.sends import LATE_MS, SendCounts
+from protocol.members.client import State
+
+
+@pytest.mark.parametrize(
+    ("due_ms", "now_ms", "late"),
+    [
+        (None, 1_000, 0),
+        (1_000, 1_000, 0),
+        (1_000, 1_000 + LATE_MS, 0),
+        (1_000, 1_001 + LATE_MS, 1),
+        (2_000, 1_000, 0),
+    ],
+)
+def test_a_request_is_late_if_it_was_due_long_before(due_ms, now_ms, late):
+    counts = SendCounts()
+    counts.count(due_ms, now_ms)
+    assert counts == SendCounts(sent=1, late=late)
+
+
+class Beating:
+    """A member that heartbeats every second; the answer to its last request has come."""
+
+    state = State.STABLE
+    is_done = False
+
+    def __init__(self) -> None:
+        self.next_ms = 0
+
+    def poll(self, now):
+        if now < self.next_ms:
+            return []
+        self.next_ms = now + 1_000
+        return [SimpleNamespace(to=None)]
+
+    def next_deadline(self):
+        return self.next_ms
+
+    def subscribe(self, _topics):
+        self.next_ms = 0
+
+
+class Clock:
+    now = 50_000
+
+    def __call__(self):
+        return self.now
+
+
+@pytest.fixture
+def clock(monkeypatch):
+    clock = Clock()
+    monkeypatch.setattr(drivers, "now_ms", clock)
+    return clock
+
+
+def test_a_heartbeat_is_late_when_its_process_stood_still(clock):
+    assert driven(clock, [("run", 0), ("run", 1_000), ("run", 1_100)]) == SendCounts(3, 0)
+    assert driven(clock, [("run", 0), ("run", 1_000), ("run", 1_101)]) == SendCounts(3, 1)
+
+
+def test_a_start_is_late_by_the_plan_and_what_a_step_of_the_plan_asks_is_not(clock):
+    assert driven(clock, [("start", 101)]) == SendCounts(1, 1)
+    assert driven(clock, [("start", 0), ("subscribe", 5), ("run", 1_000)]) == SendCounts(3, 0)
+
+
+def test_who_stands_still_as_planned_is_not_late(clock):
+    assert driven(clock, [("run", 0), ("freeze", 0), ("thaw", 9_000)]) == SendCounts(2, 0)
+
+
+def driven(clock, steps):
+    """Take steps, each some milliseconds after the one before; return what was sent."""
+    sends = SendCounts()
+    lookups = SimpleNamespace(ask=lambda *_: ("localhost", 1), did_not_answer=lambda _: None)
+
+    async def drive() -> None:
+        driver = MemberDriver(Beating(), lookups, 0, sends)
+        for what, after_ms in steps:
+            due_ms = clock.now
+            clock.now += after_ms
+            driver._request = None  # it was answered
+            {
+                "run": driver.step,
+                "start": lambda due_ms=due_ms: driver.step(due_ms),
+                "subscribe": lambda: driver.subscribe(()),
+                "freeze": driver.freeze,
+                "thaw": driver.thaw,
+            }[what]()
+        driver.end()
+
+    asyncio.run(drive())
+    return sends
