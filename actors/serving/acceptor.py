@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import socket
+import time
 from contextlib import suppress
 from typing import TYPE_CHECKING, Final, Protocol
 
@@ -20,9 +21,9 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger("rollcall.acceptor")
 
-ACCEPTS: Final = 64
-"""Connections to accept in one turn of the event loop: with a disk write in each turn, accepting
-one at a time would be slow when thousands reconnect."""
+ACCEPT_S: Final = 0.001
+"""How long to accept connections in one turn of the event loop, at least one: accepting one at a
+time would be slow when thousands reconnect, and all at once would delay all other clients."""
 
 RETRY_S: Final = 1.0
 """How long to wait after an accept that failed, for instance because no open files are left."""
@@ -95,7 +96,8 @@ class Acceptor:
         self._resume = self._loop.call_later(wait_s, self._listen)
 
     def _accept(self, listening: socket.socket) -> None:
-        for _ in range(ACCEPTS):
+        until_s = time.perf_counter() + ACCEPT_S
+        while True:
             if wait_s := self._gate.wait_s():
                 self._wait(wait_s)
                 return
@@ -108,13 +110,15 @@ class Acceptor:
                 self._wait(RETRY_S)
                 return
             address = str(name[0])
-            if not self._gate.enter(address):
+            if self._gate.enter(address):
+                accepted.setblocking(False)
+                task = self._loop.create_task(self._connect(accepted, address))
+                self._connecting.add(task)
+                task.add_done_callback(self._connecting.discard)
+            else:
                 accepted.close()
-                continue
-            accepted.setblocking(False)
-            task = self._loop.create_task(self._connect(accepted, address))
-            self._connecting.add(task)
-            task.add_done_callback(self._connecting.discard)
+            if time.perf_counter() >= until_s:
+                return  # the event loop calls again after what else is ready
 
     async def _connect(self, accepted: socket.socket, address: str) -> None:
         made = self._protocol(address)

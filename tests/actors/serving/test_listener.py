@@ -13,7 +13,6 @@ import uvloop
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from actors.serving.acceptor import ACCEPTS
 from actors.serving.admission import Limits
 from actors.serving.connection import (
     ERRING_MAX,
@@ -600,18 +599,5 @@ def test_a_connection_that_waits_for_its_answer_is_not_idle() -> None:
             assert decode_response(HEARTBEAT, 4, await read_answer(reader))[0] == 1
             for one in (writer, silent_writer, other_writer):
                 one.close()
-
-    run(test)
-
-
-def test_many_connections_are_accepted_in_one_turn_of_the_event_loop() -> None:
-    async def test() -> None:
-        async with listening() as (handler, port):
-            with contextlib.ExitStack() as stack:
-                for _ in range(192):  # the system takes them; the loop has no turn meanwhile
-                    stack.enter_context(socket.create_connection(("127.0.0.1", port)))
-                for _ in range(10):
-                    await asyncio.sleep(0)
-                assert len(handler.listener.connections) == 3 * ACCEPTS
 
     run(test)
