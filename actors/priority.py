@@ -1,8 +1,10 @@
-"""The CPU priority of a process: of all its threads, which Linux schedules each for itself."""
+"""The CPU priority of threads, which Linux schedules each for itself: of all, or of one."""
 
 from __future__ import annotations
 
 import os
+import sys
+import threading
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -25,6 +27,19 @@ def lower_priority(niceness: int) -> None:
     for _ in range(PASSES_MAX):
         if not _set_all(wanted):
             return
+
+
+def raise_own_priority(niceness: int) -> None:
+    """Make the calling thread less nice by ``niceness``, if this user may.
+
+    Threads and processes that it starts later are not.
+    """
+    if sys.platform == "linux":
+        with suppress(PermissionError):
+            reset = os.sched_getscheduler(0) | os.SCHED_RESET_ON_FORK
+            os.sched_setscheduler(0, reset, os.sched_getparam(0))
+            own = threading.get_native_id()
+            os.setpriority(os.PRIO_PROCESS, own, os.getpriority(os.PRIO_PROCESS, own) - niceness)
 
 
 def _set_all(wanted: int) -> bool:

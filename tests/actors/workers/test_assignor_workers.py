@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from actors.deployment.actors import EVENT_LOOP_NICENESS
 from actors.deployment.starting import WORKER_NICENESS
 from tests.clients import modern_members
 from tests.clients.wire import Wire
@@ -129,10 +130,22 @@ def workplace(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningClust
 
 
 def test_coordinators_get_a_cpu_before_any_thread_of_a_worker(workplace: RunningCluster) -> None:
-    threads = [each for pid in pids(workplace) for each in Path(f"/proc/{pid}/task").iterdir()]
+    assert {each for pid in pids(workplace) for each in niceness(pid)} == {WORKER_NICENESS}
+
+
+def test_an_event_loop_gets_a_cpu_before_all_other_threads(workplace: RunningCluster) -> None:
+    """The coordinator lowers only that thread's niceness, as far as this user may."""
+    (coordinator,) = (row["pid"] for row in status(workplace)["coordinators"])
+    may = os.getuid() == 0
+    assert niceness(coordinator).count(-EVENT_LOOP_NICENESS) == may
+    assert set(niceness(coordinator)) == ({0, -EVENT_LOOP_NICENESS} if may else {0})
+
+
+def niceness(pid: int) -> list[int]:
+    """The niceness of each thread of a process, above that of this one."""
     own = os.getpriority(os.PRIO_PROCESS, 0)
-    lower = [os.getpriority(os.PRIO_PROCESS, int(each.name)) - own for each in threads]
-    assert set(lower) == {WORKER_NICENESS}
+    threads = (int(each.name) for each in Path(f"/proc/{pid}/task").iterdir())
+    return [os.getpriority(os.PRIO_PROCESS, each) - own for each in threads]
 
 
 class Member:
