@@ -134,7 +134,7 @@ class Scenario(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     duration: Duration
     joins_over: Duration = Duration(0)
     """Over how long a time the members join in the beginning, group after group."""
-    nodes: Annotated[int, Meta(ge=3, le=9)] | None = None
+    nodes: Annotated[int, Meta(ge=3, le=50)] | None = None
     """How many nodes its cluster has; usually three, or one if nothing happens to it."""
     topics: Annotated[dict[str, ScenarioTopic], Meta(min_length=1, max_length=1_000)]
     groups: Annotated[tuple[Group, ...], Meta(min_length=1, max_length=1_000)]
