@@ -1,10 +1,9 @@
 """Every test, in parts side by side: what `.ci/test` runs without arguments.
 
 A few lanes take one part after the other; the longest are first. Tests with clusters and clients
-mostly wait, so most lanes begin with those; while a machine has processors to spare, one lane after
-the other is added. The others only compute, and stand back (``nice``), so that they do not delay
-deadlines; not further than that, or they would not get on. A new directory belongs to the part
-"others" until it is named here.
+mostly wait, so most lanes begin with those. The others only compute, and stand back (``nice``), so
+that they do not delay deadlines; not further than that, or they would not get on. A new directory
+belongs to the part "others" until it is named here.
 
 Up to five failed tests run once more, alone: a machine that many share can stand still for
 longer than any deadline. Those that pass then are named as FLAKY in the last lines, so that people
@@ -79,12 +78,11 @@ class Part:
 
 
 WAITING: Final = [
-    Part("bench", ["tests/bench"]),
     Part("hosts", ["tests/hosts"]),
+    Part("bench", ["tests/bench"]),
     Part("clients", ["tests/clients"]),
     Part("deployment", ["tests/actors/deployment"]),
     Part("kafka", ["tests/kafka_suite"]),
-    Part("more hosts", ["tests/hosts/test_spark_hosts.py", "tests/hosts/test_upgrade.py"]),
     Part("others", []),
     Part("actors", ["tests/actors"]),
     Part("histories", ["tests/bench/histories"]),
@@ -103,16 +101,6 @@ COMPUTING: Final = [
 ]
 LANES: Final = ("waiting", "waiting", "waiting", "computing")
 """What each lane begins with; then it helps with the rest."""
-
-LANES_MAX: Final = 8
-LOOK_S: Final = 20.0
-SPARE_SHARE: Final = 0.3
-SPARE_BYTES: Final = 6 << 30
-"""Another lane begins when the processors were idle for this share of the time between two looks
-and so much memory is free."""
-
-IDLE, STEAL = 3, 7
-"""The places of times in ``/proc/stat``. Waiting for a disk is not idle; guests are in others."""
 
 _running: set[int] = set()
 _print: Final = threading.Lock()
@@ -157,49 +145,14 @@ def lane(queues: Sequence[deque[Part]]) -> None:
 def all_lanes() -> None:
     """Run all parts."""
     queues = {"waiting": deque(WAITING), "computing": deque(COMPUTING)}
-    lanes: list[threading.Thread] = []
-
-    def begin(first: str) -> None:
+    lanes = []
+    for first in LANES:
         order = [queues[first], *(queue for name, queue in queues.items() if name != first)]
         lanes.append(threading.Thread(target=lane, args=(order,)))
-        lanes[-1].start()
-
-    for first in LANES:
-        begin(first)
-    while any(queues.values()):
-        before = processor_times()
-        time.sleep(LOOK_S)
-        has_room = sum(each.is_alive() for each in lanes) < LANES_MAX
-        if has_room and is_idle(before, processor_times()) and free_bytes() >= SPARE_BYTES:
-            begin("waiting")
+    for each in lanes:
+        each.start()
     for each in lanes:
         each.join()
-    print(f"\n{len(lanes)} lanes ran.")
-
-
-def processor_times() -> list[int]:
-    """Return the processors' time in each state since the machine began; [] if it is not told."""
-    try:
-        return [int(word) for word in Path("/proc/stat").read_text().split("\n", 1)[0].split()[1:]]
-    except OSError:
-        return []
-
-
-def is_idle(before: Sequence[int], now: Sequence[int]) -> bool:
-    """Whether the processors were idle for much of the time between two readings."""
-    passed = [each - was for each, was in zip(now, before, strict=True)]
-    return bool(passed) and passed[IDLE] > SPARE_SHARE * sum(passed[: STEAL + 1])
-
-
-def free_bytes() -> int:
-    """Return the memory that is available; 0 if it is not told."""
-    try:
-        told = re.search(
-            r"^MemAvailable: +(\d+) kB", Path("/proc/meminfo").read_text(), re.MULTILINE
-        )
-    except OSError:
-        return 0
-    return int(told[1]) << 10 if told else 0
 
 
 def failed_tests(part: Part) -> list[str]:

@@ -4,14 +4,10 @@ import importlib.util
 import json
 import os
 import sys
-import threading
 from pathlib import Path
 from types import ModuleType
-from typing import Any
 
 import pytest
-
-from tests.waiting import WITHIN_S
 
 ROOT = Path(__file__).parent.parent
 
@@ -70,50 +66,6 @@ def test_a_failed_test_runs_again_alone(parts: ModuleType, tmp_path: Path) -> No
     assert [name.rpartition("::")[2] for name in flaky] == ["test_fails_once"]
     assert part.code == 0
     assert "1 passed" in part.said
-
-
-PROCESSORS = {"idle": [60, 0, 9, 31, 0, 0, 0, 0, 9, 0], "busy": [60, 0, 9, 29, 2, 0, 0, 0, 9, 0]}
-
-
-@pytest.mark.parametrize(
-    ("processors", "free", "at_once"),
-    [("idle", 8, 3), ("busy", 8, 1), ("idle", 4, 1), ("unknown", 8, 1)],
-)
-def test_a_lane_is_added_where_a_machine_has_processors_and_memory_to_spare(
-    parts: ModuleType, monkeypatch: pytest.MonkeyPatch, processors: str, free: int, at_once: int
-) -> None:
-    """At its begin every lane waits for all that should be there; none waits in vain for long."""
-    together = threading.Barrier(at_once)
-    looks: list[int] = []
-
-    def times() -> list[int]:
-        looks.append(1)
-        told = PROCESSORS.get(processors, [])
-        return [each * (len(looks) % 2 == 0) for each in told]
-
-    def carry_out(part: Any) -> None:
-        together.wait(WITHIN_S)
-        taken.append((part.name, len(threading.enumerate())))
-
-    taken: list[tuple[str, int]] = []
-    monkeypatch.setattr(parts, "WAITING", [parts.Part(f"part {number}", []) for number in range(3)])
-    monkeypatch.setattr(parts, "COMPUTING", [])
-    monkeypatch.setattr(parts, "LANES", ("waiting",))
-    monkeypatch.setattr(parts, "LOOK_S", 0.001)
-    monkeypatch.setattr(parts, "carry_out", carry_out)
-    monkeypatch.setattr(parts, "processor_times", times)
-    monkeypatch.setattr(parts, "free_bytes", lambda: free << 30)
-    before = len(threading.enumerate())
-    parts.all_lanes()
-    assert sorted(name for name, _ in taken) == ["part 0", "part 1", "part 2"]
-    assert max(threads for _, threads in taken) <= before + at_once
-
-
-def test_what_the_machine_tells_is_read(parts: ModuleType) -> None:
-    before = parts.processor_times()
-    assert len(before) > parts.STEAL or sys.platform != "linux"
-    assert not parts.is_idle(before, before)
-    assert parts.free_bytes() > 0 or sys.platform != "linux"
 
 
 def test_many_failed_tests_are_no_accident(parts: ModuleType) -> None:
