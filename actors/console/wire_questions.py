@@ -23,9 +23,7 @@ from failover.led_groups import LedGroup
 from protocol.groups.group_type import GroupLook
 from protocol.stories.under_way import under_way_sentence
 from protocol.wire.errors import ErrorCode
-from protocol.wire.messages import (
-    MemberIdentity,
-)
+from protocol.wire.messages import MemberIdentity
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence

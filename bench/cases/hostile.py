@@ -88,7 +88,6 @@ QUIET_CPUS: Final = 0.1
 """Above this use by other processes, the report says that the machine was not quiet."""
 
 KEPT_PACE: Final = 0.9
-FIRST: Final = os.sched_param(1)
 CALM_S: Final = 10.0
 SETTLE_S: Final = 2.0
 STATUS_S: Final = 30.0
@@ -251,7 +250,7 @@ def _serve_first(pid: int) -> None:
     The least niceness does not: who runs may go on until the next tick of the clock.
     """
     with contextlib.suppress(PermissionError):
-        os.sched_setscheduler(pid, os.SCHED_FIFO, FIRST)
+        os.sched_setscheduler(pid, os.SCHED_FIFO, os.sched_param(1))
 
 
 def _take_idle_time_only() -> None:

@@ -21,7 +21,6 @@ import uvloop
 from actors.waiting import poll_async
 from bench.client.coordinator_lookup import LookupConnections
 from bench.client.stream import VERSIONS, Stream
-from bench.load.sends import SendCounts
 from protocol.members.client import State
 from protocol.members.history import MemberHistoryKind
 from protocol.members.kinds import TopicMetadata, member_of
@@ -38,6 +37,8 @@ if TYPE_CHECKING:
 FINAL: Final = "final"
 """The kind of a member's last row: what it held when the load ended."""
 FAREWELL_SECONDS: Final = 5.0
+LATE_MS: Final = 100
+"""What is done later than this after it was due is late."""
 LOOKUP: Final = "lookup"
 
 HistoryRow: TypeAlias = tuple[
@@ -60,6 +61,29 @@ class LoadSpec:
     until_ms: int
     commit_interval_ms: int = 1_000
     seed: int = 0
+
+
+def is_late(due_ms: float, now_ms: float) -> bool:
+    """Whether what was due at one time and is done at the other is late."""
+    return now_ms - due_ms > LATE_MS
+
+
+@dataclass(slots=True)
+class SendCounts:
+    """How many requests were sent, and how many of them late.
+
+    A member's first request is due when the plan starts the member, a heartbeat, a commit or a
+    retry at the time that the member set its timer for; what follows an answer, or another step of
+    the plan, at once.
+    """
+
+    sent: int = 0
+    late: int = 0
+
+    def count(self, due_ms: int | None, now_ms: int) -> None:
+        """Count a request that is sent now; ``due_ms`` None: it was due now."""
+        self.sent += 1
+        self.late += due_ms is not None and is_late(due_ms, now_ms)
 
 
 def drive(load: LoadSpec, is_over: Callable[[], bool] = lambda: False) -> list[HistoryRow]:

@@ -120,7 +120,7 @@ def _run(
         if name in of_name
     }
     told = stories(record, sessions, pictures, notes)
-    if verdict.late or verdict.late_requests:
+    if verdict.lateness:
         notes.append(verdict.lateness)
     return RunReport(
         name=run.name,

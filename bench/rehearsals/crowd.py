@@ -17,8 +17,14 @@ from msgspec.structs import replace
 from actors.waiting import poll_async
 from bench.client.loop_lag import LoopLag
 from bench.client.loop_thread import LoopThread
-from bench.load.driver import FAREWELL_SECONDS, CoordinatorLookups, MemberDriver, now_ms
-from bench.load.sends import SendCounts, is_late
+from bench.load.driver import (
+    FAREWELL_SECONDS,
+    CoordinatorLookups,
+    MemberDriver,
+    SendCounts,
+    is_late,
+    now_ms,
+)
 from bench.load.stability import share_of
 from bench.scenarios.members import LifeTimes, has_unowned, life_record, settings_of
 from bench.scenarios.plan import CLOSED, Freeze, Leave, Life, Start, Subscribe, Thaw, Vanish

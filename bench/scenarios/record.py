@@ -50,8 +50,8 @@ class ScenarioRecord:
     Costs count from ``changed_ms`` to ``ended_ms``. ``committed`` as in :class:`DrillRecord`.
     ``partitions`` are all that each group's members subscribe to. ``late`` steps were carried out
     late, and of the ``requests`` that the members sent so many were late
-    (:mod:`bench.load.sends`); in virtual time none are, and they are not counted. ``stalled_ms`` is
-    the longest stall of the process that runs the members.
+    (:class:`bench.load.driver.SendCounts`); in virtual time none are, and they are not counted.
+    ``stalled_ms`` is the longest stall of the process that runs the members.
     ``marks`` say what happened, behaviours and faults, and how long after ``began_ms``.
     ``lost`` has a sentence for each process that was lost with its members' histories.
     """

@@ -53,7 +53,9 @@ class ScenarioVerdict:
 
     @property
     def lateness(self) -> str:
-        """Say what was late."""
+        """Say what was late; "" if nothing was."""
+        if not (self.late or self.late_requests):
+            return ""
         share = self.late_requests / max(self.requests, 1)
         return (
             f"{self.late} steps of the plan and {self.late_requests} of {self.requests} requests"
@@ -91,7 +93,7 @@ class ScenarioVerdict:
     def remarks(self, complaints_max: int) -> list[str]:
         """Return what a table does not say: a sentence each; at most so many of each check."""
         lines = list(self.notes)
-        if self.late or self.late_requests:
+        if self.lateness:
             lines.append(self.lateness)
         if self.stalled_ms >= STALLED_MS:
             lines.append(

@@ -6,8 +6,7 @@ from types import SimpleNamespace
 import pytest
 
 from bench.load import driver as drivers
-from bench.load.driver import MemberDriver
-from bench.load.sends import LATE_MS, SendCounts
+from bench.load.driver import LATE_MS, MemberDriver, SendCounts
 from protocol.members.client import State
 
 
