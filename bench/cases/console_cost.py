@@ -6,6 +6,10 @@ a group of ten that rebalances five times a second, so that pages have something
 open alternate. The pages are the list, three groups and the cluster, in a Chromium with a window
 each; where there is none, their streams of events are read. ``added_cpu_percent`` is what the pages
 add to the coordinators' share of one core.
+
+Browsers on the same processors slow everything else down, and so do other users of the machine. The
+generator does the same work in all rounds, so its CPU time tells how fast the processors were.
+``added_at_equal_speed_percent`` is the same with the open round's CPU time scaled by it.
 """
 
 from __future__ import annotations
@@ -44,7 +48,9 @@ The console asks less often by then for what changes all the time, as it does in
 
 CLOSED, OPEN = "closed", "open"
 CPU: Final = "server_cpu_percent"
+GENERATOR: Final = "generator_cpu_s"
 ADDED: Final = "added_cpu_percent"
+ADDED_AT_EQUAL_SPEED: Final = "added_at_equal_speed_percent"
 
 
 def bench_console_cost(servers: Sequence[Server], setting: BenchSettings) -> list[BenchRow]:
@@ -75,9 +81,18 @@ def bench_console_cost(servers: Sequence[Server], setting: BenchSettings) -> lis
                 lambda each: load.measure(each, pages if each.name == OPEN else None),
             )
         how = f"{len(load.pages)} pages {pages.how}"
-        return compared(rows, how, ADDED, lambda mine, closed: mine[CPU] - closed[CPU])
+        return compared(rows, how, added)
     finally:
         reactor.close()
+
+
+def added(mine: Figures, closed: Figures) -> Figures:
+    """Return what a round adds to that with the pages closed."""
+    slower = mine[GENERATOR] / closed[GENERATOR]
+    return {
+        ADDED: mine[CPU] - closed[CPU],
+        ADDED_AT_EQUAL_SPEED: mine[CPU] / slower - closed[CPU],
+    }
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

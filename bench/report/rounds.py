@@ -81,19 +81,18 @@ def run_rounds(
 def compared(
     rows: Sequence[BenchRow],
     what: str,
-    figure: str,
-    difference: Callable[[Figures, Figures], float],
+    difference: Callable[[Figures, Figures], Figures],
 ) -> list[BenchRow]:
     """Return the rows of one case of ours, each round with its difference from the first row's.
 
-    It becomes a ``figure``. What they differ in, their names as servers, goes into their cases.
+    What they differ in, their names as servers, goes into their cases.
     """
     return [
         BenchRow(
             case=f"{row.case}, {what}: {row.server}",
             server="rollcall",
             rounds=tuple(
-                {**mine, figure: difference(mine, first)}
+                {**mine, **difference(mine, first)}
                 for mine, first in zip(row.rounds, rows[0].rounds, strict=True)
             ),
         )

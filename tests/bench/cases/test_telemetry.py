@@ -92,7 +92,7 @@ def test_each_round_is_compared_with_that_without_telemetry() -> None:
         return BenchRow(case="c", server=server, rounds=rounds)
 
     measured = [row("off", 100.0, 200.0), row("files", 97.0, 210.0)]
-    rows = compared(measured, "telemetry", AGAINST_OFF, against_off)
+    rows = compared(measured, "telemetry", against_off)
     assert [row.case for row in rows] == ["c, telemetry: off", "c, telemetry: files"]
     assert [each[AGAINST_OFF] for each in rows[1].rounds] == pytest.approx([-3.0, 5.0])
 
