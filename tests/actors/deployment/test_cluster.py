@@ -51,7 +51,7 @@ def nodes(bootstrap: str) -> set[tuple[int, int]]:
 
 
 def test_status_from_a_second_shell_shows_the_whole_cluster(cluster: RunningCluster) -> None:
-    status = cluster.status()
+    status = cluster.status_from_second_shell()
     assert status["bootstrap"] == cluster.bootstrap
     assert len(status["cluster_id"]) == 22
     rows = status["coordinators"]
