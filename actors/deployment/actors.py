@@ -28,7 +28,7 @@ from actors.errors import (
     NoClusterError,
     NoRayError,
 )
-from actors.priority import raise_own_priority
+from actors.priority import EVENT_LOOP_NICENESS, raise_own_priority
 from actors.skip_hypothesis import skip_hypothesis
 from actors.telemetry.log_file import log_to_file
 
@@ -52,10 +52,6 @@ STOP_S: Final = 10.0
 REPLACE_S: Final = 90.0
 EXPORT_S: Final = 2.0
 """How long the last export of metrics may take, if metrics are exported."""
-
-EVENT_LOOP_NICENESS: Final = 10
-"""How much less nice the thread with a coordinator's event loop is than all others of its host, if
-it may be: all its clients wait for it, and none for its other threads."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import uvloop
 
+from actors.priority import EVENT_LOOP_NICENESS, raise_own_priority
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
 
@@ -16,15 +18,23 @@ T = TypeVar("T")
 
 
 class LoopThread:
-    """The ``loop`` runs from :meth:`start` to :meth:`end`; the methods are for other threads."""
+    """The ``loop`` runs from :meth:`start` to :meth:`end`; the methods are for other threads.
+
+    Members stand for other machines: they get a processor as soon as a coordinator on this one
+    does, or coordinators that are busy would keep them from sending.
+    """
 
     def __init__(self, name: str) -> None:
         self.loop = uvloop.new_event_loop()
-        self._thread = threading.Thread(target=self.loop.run_forever, name=name, daemon=True)
+        self._thread = threading.Thread(target=self._run, name=name, daemon=True)
 
     def start(self) -> None:
         """Let the loop run."""
         self._thread.start()
+
+    def _run(self) -> None:
+        raise_own_priority(EVENT_LOOP_NICENESS)
+        self.loop.run_forever()
 
     def end(self) -> None:
         """Stop the loop, and wait for the end of its thread."""

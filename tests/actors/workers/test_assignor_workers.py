@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
-from actors.deployment.actors import EVENT_LOOP_NICENESS
 from actors.deployment.starting import WORKER_NICENESS
+from actors.priority import EVENT_LOOP_NICENESS
 from tests.clients import modern_members
 from tests.clients.wire import Wire
 from tests.conftest import RunningCluster, rollcall
