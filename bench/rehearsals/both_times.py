@@ -29,8 +29,6 @@ HEAD: Final = (
 )  # fmt: skip
 OVER_SPARK: Final = {"fifty-thousand": 3, "ten-thousand": 2}
 """Scenarios whose members need tasks of Spark."""
-NOT_SIMULATED: Final = frozenset({"fifty-thousand"})
-"""The simulator takes half a millisecond for each of four million requests."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -46,8 +44,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if not asked.only_table:
         for name in names():
             _run(name, asked.results / f"{name}.json", [*_spark(name)])
-            if name not in NOT_SIMULATED:
-                _run(name, asked.results / f"{name}.simulated.json", ["--simulate"])
+            _run(name, asked.results / f"{name}.simulated.json", ["--simulate"])
     found = {
         name: tuple(_read(asked.results / f"{name}{kind}.json") for kind in ("", ".simulated"))
         for name in names()
