@@ -12,11 +12,12 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-THREADS: Final = Path("/proc/self/task")
 EVENT_LOOP_NICENESS: Final = 10
 """How much less nice the thread with a coordinator's event loop is than all others of its host, if
-it may be: all its clients wait for it, and none for its other threads."""
+it may be: all its clients wait for it, and none for its other threads. Members that stand for
+clients on other machines are as nice as it."""
 
+THREADS: Final = Path("/proc/self/task")
 NICENESS_MAX: Final = 19
 PASSES_MAX: Final = 10
 """A thread may start another one while the others are changed."""

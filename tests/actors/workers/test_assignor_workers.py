@@ -1,9 +1,7 @@
 """Assignor workers in a real cluster: what custom assignors do wrong, and workers that die."""
 
-import json
 import os
 import signal
-import urllib.request
 from collections.abc import Iterator
 from contextlib import ExitStack, closing, suppress
 from datetime import timedelta
@@ -135,7 +133,7 @@ def test_coordinators_get_a_cpu_before_any_thread_of_a_worker(workplace: Running
 
 def test_an_event_loop_gets_a_cpu_before_all_other_threads(workplace: RunningCluster) -> None:
     """The coordinator lowers only that thread's niceness, as far as this user may."""
-    (coordinator,) = (row["pid"] for row in status(workplace)["coordinators"])
+    (coordinator,) = (row["pid"] for row in workplace.status()["coordinators"])
     may = os.getuid() == 0
     assert niceness(coordinator).count(-EVENT_LOOP_NICENESS) == may
     assert set(niceness(coordinator)) == ({0, -EVENT_LOOP_NICENESS} if may else {0})
@@ -212,24 +210,15 @@ def with_topic(cluster: RunningCluster) -> None:
     until(exists, WITHIN_S, "the topic is there")
 
 
-def status(cluster: RunningCluster) -> dict[str, Any]:
-    """Ask the console, which is quicker than a command."""
-    with urllib.request.urlopen(
-        cluster.ready["console"] + "/status.json", timeout=WITHIN_S
-    ) as answer:
-        found: dict[str, Any] = json.loads(answer.read())
-    return found
-
-
 def pids(cluster: RunningCluster) -> tuple[int, ...]:
     """The processes of the workers; empty while one of them is not there."""
-    rows = status(cluster)["workers"]
+    rows = cluster.status()["workers"]
     found = tuple(row["pid"] for row in rows)
     return found if all(found) else ()
 
 
 def metrics(cluster: RunningCluster) -> dict[str, Any]:
-    found: dict[str, Any] = status(cluster)["coordinators"][0]["metrics"]
+    found: dict[str, Any] = cluster.status()["coordinators"][0]["metrics"]
     return found
 
 
@@ -337,7 +326,7 @@ def test_a_run_whose_worker_is_killed_is_done_by_another(workplace: RunningClust
 
     def busy() -> int:
         first.beat()  # or its session ends on a slow machine
-        rows = status(workplace)["workers"]
+        rows = workplace.status()["workers"]
         return next((row["pid"] for row in rows if row["state"] == "Busy"), 0)
 
     os.kill(until(busy, WITHIN_S, "a worker is at it"), signal.SIGKILL)
