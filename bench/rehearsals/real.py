@@ -186,7 +186,7 @@ class _Play:
         self._told(
             at_ms,
             f"{members} members, {ready} with partitions, {per_s:.0f} heartbeats/s,"
-            f" {counts[ERRORS]} errors",
+            f" {counts[ERRORS]} errors, {counts[LATE_REQUESTS]} late",
         )
 
     def _fault(self, fault: Any) -> None:
