@@ -6,6 +6,7 @@ and requests that this machine carries out or sends late are counted.
 
 from __future__ import annotations
 
+import asyncio
 import random
 import time
 from collections import Counter
@@ -32,7 +33,7 @@ from protocol.members.history import MemberHistoryKind
 from protocol.members.kinds import TopicMetadata, member_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import AsyncIterator, Callable, Mapping
     from uuid import UUID
 
     from bench.load.stability import GroupShare
@@ -58,6 +59,8 @@ COUNTED: Final[Mapping[MemberHistoryKind, str]] = MappingProxyType(
 """What is told of a load while it runs."""
 STEPS_PER_TURN: Final = 20
 """Steps that are carried out before the sockets get a turn."""
+LIVES_PER_TURN: Final = 500
+"""Lives that are looked at before the sockets get a turn: a millisecond or two."""
 
 
 class PlannedCrowd:
@@ -127,30 +130,44 @@ class PlannedCrowd:
     def shares(self) -> dict[str, GroupShare]:
         """Return what the members that are there now hold of each group."""
 
-        def look() -> dict[str, GroupShare]:
+        async def look() -> dict[str, GroupShare]:
             members: dict[str, list[Member]] = {name: [] for name in self._groups}
-            for life, driver in self._drivers.items():
-                if self._is_here(life):
-                    members[life.group].append(driver.member)
-            return {name: share_of(each) for name, each in members.items() if each}
+            async for some in self._in_turns():
+                for life, driver in some:
+                    if self._is_here(life):
+                        members[life.group].append(driver.member)
+            found = {}
+            for name, each in members.items():
+                if each:
+                    found[name] = share_of(each)
+                    await asyncio.sleep(0)
+            return found
 
-        return self._thread.ask(look)
+        return self._thread.run(look())
 
     def counts(self) -> Counter[str]:
         """Return how many heartbeats, errors, steps, requests and late ones there were so far."""
 
-        def count() -> Counter[str]:
-            for life, driver in self._drivers.items():
-                history, known = driver.member.history, self._counted.get(life, 0)
-                for event in history[known:]:
-                    if (word := COUNTED.get(event.kind)) is not None:
-                        self._counts[word] += 1
-                self._counted[life] = len(history)
+        async def count() -> Counter[str]:
+            async for some in self._in_turns():
+                for life, driver in some:
+                    history, known = driver.member.history, self._counted.get(life, 0)
+                    for event in history[known:]:
+                        if (word := COUNTED.get(event.kind)) is not None:
+                            self._counts[word] += 1
+                    self._counted[life] = len(history)
             self._counts[STEPS], self._counts[LATE] = self._next, self._late
             self._counts[REQUESTS], self._counts[LATE_REQUESTS] = self._sends.sent, self._sends.late
             return Counter(self._counts)
 
-        return self._thread.ask(count)
+        return self._thread.run(count())
+
+    async def _in_turns(self) -> AsyncIterator[list[tuple[Life, MemberDriver]]]:
+        """Yield all lives, some at a time; members send and receive in between."""
+        everyone = list(self._drivers.items())
+        for at in range(0, len(everyone), LIVES_PER_TURN):
+            yield everyone[at : at + LIVES_PER_TURN]
+            await asyncio.sleep(0)
 
     def has_unowned(self) -> bool:
         """Whether a group has members, and a partition without an owner."""

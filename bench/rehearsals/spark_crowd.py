@@ -46,7 +46,8 @@ TAKES_S: Final = 120.0
 """How long they may take to have their members' records."""
 PACKS_S: Final = 300.0
 """How long they may take to pack them."""
-TELL_S: Final = 2.0
+TELL_S: Final = 5.0
+"""How often a task looks at all its members and tells what they hold."""
 LIVES_EACH: Final = 500
 """Lives in one packed part."""
 START_MS: Final = 500
