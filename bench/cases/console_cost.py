@@ -9,26 +9,31 @@ add to the coordinators' share of one core.
 
 Browsers on the same processors slow everything else down, and so do other users of the machine. The
 generator does the same work in all rounds, so its CPU time tells how fast the processors were.
-``added_at_equal_speed_percent`` is the same with the open round's CPU time scaled by it.
+``added_at_equal_speed_percent`` is the same with the open round's CPU time scaled by it. In a third
+kind of round no page is open, and the console's own questions for them are asked
+:data:`~bench.cases.console_questions.TIMES` as often (``asked_per_s``): what that adds is divided
+by as much.
 """
 
 from __future__ import annotations
 
-from contextlib import nullcontext
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
+from bench.cases.console_questions import TIMES, ask_often
 from bench.cases.members import EVERY_S, heartbeating_group, rebalances
 from bench.client.blocking_client import BlockingClient
 from bench.client.pipelines import paced
 from bench.client.reactor import Reactor
+from bench.load.side_process import side_process
 from bench.report.rounds import Meter, compared, run_rounds
 from bench.servers import processes
 from bench.servers.open_pages import looking
 from bench.servers.server import StartError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from bench.cases.members import Rebalancing
     from bench.client.pipelines import Pipeline
@@ -46,11 +51,12 @@ SETTLE_S: Final = 15.0
 The console asks less often by then for what changes all the time, as it does in a long storm.
 """
 
-CLOSED, OPEN = "closed", "open"
+CLOSED, OPEN, ASKED = "closed", "open", "asked for without a browser"
 CPU: Final = "server_cpu_percent"
 GENERATOR: Final = "generator_cpu_s"
 ADDED: Final = "added_cpu_percent"
 ADDED_AT_EQUAL_SPEED: Final = "added_at_equal_speed_percent"
+ASKED_PER_S: Final = "asked_per_s"
 
 
 def bench_console_cost(servers: Sequence[Server], setting: BenchSettings) -> list[BenchRow]:
@@ -69,18 +75,17 @@ def bench_console_cost(servers: Sequence[Server], setting: BenchSettings) -> lis
                 for pipeline in heartbeating_group(_name(number), MEMBERS_EACH, connection, reactor)
             ]
         with looking() as pages, rebalances(server) as group:
-            shown = ["/", *(f"/group?id={each}" for each in (_name(0), _name(1), group.group_id))]
             load = _Load(
                 reactor=reactor, pipelines=pipelines, seconds=setting.seconds, console=console,
-                url=url, pages=(*shown, "/cluster"), group=group,
+                url=url, pages=pages, shown=(_name(0), _name(1), group.group_id), group=group,
             )  # fmt: skip
             rows = run_rounds(
                 f"{len(pipelines)} members, {1 / EVERY_S:g} rebalances/s",
-                [replace(server, name=name) for name in (CLOSED, OPEN)],
+                [replace(server, name=name) for name in (CLOSED, OPEN, ASKED)],
                 setting.rounds,
-                lambda each: load.measure(each, pages if each.name == OPEN else None),
+                load.measure,
             )
-        how = f"{len(load.pages)} pages {pages.how}"
+        how = f"{len(load.shown) + 2} pages {pages.how}"
         return compared(rows, how, added)
     finally:
         reactor.close()
@@ -88,6 +93,8 @@ def bench_console_cost(servers: Sequence[Server], setting: BenchSettings) -> lis
 
 def added(mine: Figures, closed: Figures) -> Figures:
     """Return what a round adds to that with the pages closed."""
+    if mine[ASKED_PER_S]:  # what asks shares the processors, but not the generator's CPU time
+        return {ADDED: (mine[CPU] - closed[CPU]) / TIMES}
     slower = mine[GENERATOR] / closed[GENERATOR]
     return {
         ADDED: mine[CPU] - closed[CPU],
@@ -97,26 +104,47 @@ def added(mine: Figures, closed: Figures) -> Figures:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Load:
-    """What is measured in each round; ``console`` is the process that serves ``pages``."""
+    """What is measured in each round.
+
+    ``console`` is the process that serves the ``pages``; ``shown`` are the groups on them.
+    """
 
     reactor: Reactor
     pipelines: Sequence[Pipeline]
     seconds: float
     console: int
     url: str
-    pages: Sequence[str]
+    pages: Looking
+    shown: Sequence[str]
     group: Rebalancing
 
-    def measure(self, server: Server, pages: Looking | None) -> Figures:
-        """Measure one round, with pages open if they are to be."""
-        is_open = nullcontext() if pages is None else pages.opened(self.url, self.pages)
-        with is_open:
+    def measure(self, server: Server) -> Figures:
+        """Measure one round, with what the server's name says."""
+        with self._looked_at(server) as asked:
             self._heartbeat(SETTLE_S)
-            console_s = processes.cpu_seconds([self.console])
+            console_s, before = processes.cpu_seconds([self.console]), asked()
             meter, counts = Meter(server), self.group.meter()
             figures = {**meter.read(self._heartbeat(self.seconds)), **counts()}
+            figures[ASKED_PER_S] = (asked() - before) / figures["seconds_s"]
             figures["console_cpu_s"] = processes.cpu_seconds([self.console]) - console_s
         return {**figures, CPU: 100 * figures["server_cpu_s"] / figures["seconds_s"]}
+
+    @contextmanager
+    def _looked_at(self, server: Server) -> Iterator[Callable[[], int]]:
+        """Look at the pages, or ask for them; yield how often was asked here so far."""
+        if server.name == ASKED:
+            with side_process(ask_often, server.bootstrap, self.shown) as pipe:
+
+                def asked() -> int:
+                    pipe.send(None)
+                    count: int = pipe.recv()
+                    return count
+
+                yield asked
+            return
+        urls = ("/", *(f"/group?id={each}" for each in self.shown), "/cluster")
+        with self.pages.opened(self.url, urls) if server.name == OPEN else nullcontext():
+            yield lambda: 0
 
     def _heartbeat(self, seconds: float) -> int:
         per_second = len(self.pipelines) / HEARTBEAT_S

@@ -140,11 +140,15 @@ def test_the_pages_of_the_console_are_opened_and_closed_again(
             serving=node.serving,
             metrics=f"{url}/metrics",
         )
-        closed, opened = console_cost.bench_console_cost([server], FEW)
+        closed, opened, asked = console_cost.bench_console_cost(
+            [server], BenchSettings(rounds=1, seconds=1.0)
+        )
     assert closed.case.endswith("5 pages by their streams: closed")
     assert opened.case.endswith("5 pages by their streams: open")
     assert closed.rounds[0][console_cost.ADDED] == 0
     assert opened.rounds[0].keys() >= {"rebalances_per_s", "late_rebalances"}
+    assert asked.case.endswith("asked for without a browser")
+    assert asked.rounds[0][console_cost.ASKED_PER_S] > 1
     assert source.groups_asked >= {"console-0", "console-1"}
     assert any(each.startswith("rebalancing-") for each in source.groups_asked)
     assert {"groups", "cluster"} <= set(source.asked)
