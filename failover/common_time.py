@@ -6,8 +6,8 @@ look old to the next leader. So nodes send each other the readings of their wall
 
 * While a majority of the cluster agrees with this node's clock, that is the time.
 * When a majority of the cluster agrees on another time, theirs is.
-* Otherwise it is the latest of the known clocks: a record that looks old would be expired by
-  the next leader, one from the future is only kept for longer.
+* Otherwise it is the latest of the known clocks, and it is never set back: a record that looks
+  old would be expired by the next leader, one from the future is only kept for longer.
 * Nothing expires while no majority agrees, and for a while after the time was set.
 
 The differences to ``now`` are stored, not times: a late message makes a clock look slow, never
@@ -139,7 +139,7 @@ class CommonTime:
                     offset_ms, self._is_agreed = near[len(near) // 2], True
                     break
             else:
-                offset_ms = max([offset_ms, *others])
+                offset_ms = self._latest([offset_ms, *others], is_first=is_first)
         moved = self._moved
         if moved is not None and not self._is_agreed and now - moved.at < FORGET_MS:
             offset_ms = moved.offset_ms
@@ -150,6 +150,12 @@ class CommonTime:
         if self._is_agreed or is_first:
             self._believed_ms = offset_ms
         self.offset_ms = offset_ms
+
+    def _latest(self, offsets: list[int], *, is_first: bool) -> int:
+        """Return the latest of the known times: not one to which ours would be set back."""
+        latest = max(offsets)
+        is_back = not is_first and self.offset_ms - latest > JUMP_MS
+        return self.offset_ms if is_back else latest
 
     def _may_be_old(self, offset_ms: int, now: int) -> bool:
         """Whether a message may be late because our clock stood still while it was in transit."""

@@ -177,12 +177,39 @@ def test_a_clock_that_was_set_ahead_is_ahead_until_the_others_are_heard() -> Non
     assert time.offset_ms == 0
 
 
-def test_a_clock_that_nobody_speaks_about_after_a_jump_is_believed_in_the_end() -> None:
-    time = before_a_jump(-DAYS, (0, 0))
-    time.jumped(FROZEN_MS, NOW + FROZEN_MS - DAYS, NOW)
+@pytest.mark.parametrize(("own", "offset"), [(DAYS, DAYS), (-DAYS, 0)], ids=["ahead", "behind"])
+def test_a_clock_that_nobody_speaks_about_after_a_jump_is_believed_if_it_is_ahead(
+    own: int, offset: int
+) -> None:
+    time = before_a_jump(own, (0, 0))
+    time.jumped(FROZEN_MS, NOW + FROZEN_MS + own, NOW)
     later = NOW + FORGET_MS
-    time.read(later + FROZEN_MS - DAYS, later)
-    assert time.offset_ms == FROZEN_MS - DAYS and not time.is_settled(later)
+    time.read(later + FROZEN_MS + own, later)
+    assert time.offset_ms == FROZEN_MS + offset and not time.is_settled(later)
+
+
+@pytest.mark.parametrize("others", [(None, None), (0, None)], ids=["of nobody", "of one"])
+def test_a_clock_that_is_set_back_is_followed_once_a_majority_is_heard(
+    others: tuple[int | None, ...],
+) -> None:
+    """Records of this node would look old to the next leader, which would expire them at once."""
+    time = CommonTime(3)
+    time.read(NOW, NOW)
+    told(time, *others)
+    later = NOW + FORGET_MS
+    time.jumped(-DAYS, later - DAYS, later)
+    time.read(later - DAYS, later)
+    assert time.offset_ms == 0 and not time.is_settled(later)
+    told(time, -DAYS, now=later)
+    assert time.offset_ms == -DAYS and not time.is_settled(later), "it was set just now"
+
+
+def test_a_clock_that_is_slewed_is_followed() -> None:
+    time = CommonTime(3)
+    time.read(NOW, NOW)
+    for seconds in range(1, 61):
+        time.read(NOW - seconds * JUMP_MS // 20, NOW)
+    assert time.offset_ms == -3 * JUMP_MS
 
 
 @pytest.mark.parametrize(
@@ -331,6 +358,17 @@ def test_a_leader_that_no_majority_answers_after_a_jump_steps_down() -> None:
     assert cluster.row(leader).state == "Follower"
 
 
+def test_a_leader_that_has_heard_of_no_clock_writes_no_old_records() -> None:
+    """Seed 302508: the words of one were lost, and the other had just started."""
+    cluster = a_cluster(configs=EXPIRY)
+    leader = cluster.leader()
+    leader.host.clock_read(cluster.now, cluster.now)
+    leader.host.jumped(-30 * DAYS, cluster.now - 30 * DAYS, cluster.now)
+    began = cluster.now
+    assert commit(cluster, leader, 7) is ErrorCode.none
+    assert 0 <= commit_timestamp(leader) - began <= 1_000
+
+
 @pytest.mark.parametrize("error_ms", [0, 30 * DAYS, -30 * DAYS], ids=["right", "ahead", "behind"])
 def test_a_leader_that_froze_writes_no_old_records(error_ms: int) -> None:
     """The next leader would expire them by as much too early as the machine stood still."""
@@ -340,7 +378,12 @@ def test_a_leader_that_froze_writes_no_old_records(error_ms: int) -> None:
     leader.host.jumped(FROZEN_MS, cluster.now + FROZEN_MS + error_ms, cluster.now)
     began = cluster.now
     assert commit(cluster, leader, 7) is ErrorCode.none
+    assert FROZEN_MS <= commit_timestamp(leader) - began <= FROZEN_MS + 1_000
+
+
+def commit_timestamp(leader: Member) -> int:
+    """Return when the only commit of partition 0 was made, as its record says."""
     records = [row for batch in leader.log.batches(0, 0) for row in batch.records]
     [value] = [decode(*row).value for row in records if row[0].startswith(OFFSET_COMMIT)]
     assert isinstance(value, OffsetCommitValue)
-    assert FROZEN_MS <= value.commit_timestamp - began <= FROZEN_MS + 1_000
+    return value.commit_timestamp

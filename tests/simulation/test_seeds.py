@@ -79,6 +79,12 @@ def test_seed_180050_a_classic_leader_sees_that_a_topic_was_deleted() -> None:
     assert report.violation is None, report.violation
 
 
+def test_seed_302508_a_clock_that_is_set_back_is_not_followed_alone() -> None:
+    """A leader that had heard of no other clock stamped a commit hours too early: it expired."""
+    report = run_seed(302508, groups=GroupMix.ANY)
+    assert report.violation is None, report.violation
+
+
 def test_a_quiet_cluster_stays_quiet() -> None:
     report = run_seed(1, CALM, tells=True)
     assert report.violation is None
