@@ -274,6 +274,7 @@ class Coordinator:
             incidents=self._incidents,
         )
         host = Host(identity, self._configs, disk, rng, self.now())
+        host.clock_read(self._clock.wall(), self.now())
         host.led.rebalances = self.group_metrics.rebalances
         self._seen = host.view.catalog
         levels.check(self._seen.level)

@@ -369,6 +369,24 @@ def test_records_go_by_the_wall_clock_at_once_after_the_machine_froze(tmp_path: 
     run(test)
 
 
+def test_the_wall_clock_is_read_before_there_are_links(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It may lead at once; then it needs its own clock, to believe what the others say of it."""
+    machine = Machine()
+    monkeypatch.setattr(Coordinator, "_beat", lambda _: None)
+
+    async def test() -> None:
+        async with running(tmp_path / "d", machine.clock()) as (coordinator, _):
+            await is_ready(coordinator)
+            assert coordinator._pump is not None
+            host = coordinator._pump.host
+            host.jumped(120_000, machine.ms + 120_000, coordinator.now())
+            assert host.wall.at(coordinator.now()) == machine.ms + 120_000
+
+    run(test)
+
+
 def test_a_member_that_is_silent_while_we_run_is_expelled(tmp_path: Path) -> None:
     machine = Machine()
 
