@@ -85,6 +85,12 @@ def test_seed_302508_a_clock_that_is_set_back_is_not_followed_alone() -> None:
     assert report.violation is None, report.violation
 
 
+def test_seed_302945_a_slice_is_acknowledged_when_a_later_snapshot_is_there() -> None:
+    """The checker took it for the last slice of the later one, which the slow disk did not have."""
+    report = run_seed(302945, groups=GroupMix.ANY)
+    assert report.violation is None, report.violation
+
+
 def test_a_quiet_cluster_stays_quiet() -> None:
     report = run_seed(1, CALM, tells=True)
     assert report.violation is None

@@ -40,13 +40,15 @@ if TYPE_CHECKING:
 class Rules:
     """Checks the rules of single steps.
 
-    It keeps its own notes of what each follower has compared with its leader's log, and of the
-    leader's times that each replica has echoed.
+    It keeps its own notes of what each follower has compared with its leader's log, of the last
+    slice of the snapshot that it has installed, and of the leader's times that each replica has
+    echoed.
     """
 
     def __init__(self) -> None:
         self._is_watching = False
         self._compared: dict[Core, tuple[int, int]] = {}
+        self._finished: dict[Core, tuple[int, int, int]] = {}
         self._echoed: dict[tuple[int, int, ReplicaKey], int] = {}
         self._leases: dict[tuple[int, int], int] = {}
         self.truncated: dict[int, set[int]] = {}
@@ -88,6 +90,7 @@ class Rules:
 
     def _followers(self) -> tuple[Patch, ...]:
         on_append, on_install, rules = Following.on_append, Following.on_install, self
+        finish = Following._finish
 
         def watched_on_append(self: Following, message: Append) -> None:
             core = self.core
@@ -109,9 +112,14 @@ class Rules:
             _has_promised(core)
             on_install(self, message)
 
+        def watched_finish(self: Following, message: InstallSnapshot) -> None:
+            finish(self, message)
+            rules._finished[self.core] = message.epoch, message.offset, message.position + 1
+
         return (
             (Following, "on_append", watched_on_append),
             (Following, "on_install", watched_on_install),
+            (Following, "_finish", watched_finish),
         )
 
     def _demotions(self) -> Patch:
@@ -161,10 +169,14 @@ class Rules:
             )
 
     def has_installed(self, process: Process, message: SnapshotInstalled) -> None:
-        """Check that a snapshot is on the disk when its last slice is acknowledged."""
+        """Check that a snapshot is on the disk when its last slice is acknowledged.
+
+        Acknowledgements of earlier slices, also of an earlier snapshot, may be as late as a sync.
+        """
         number = message.partition
         partition = process._partition(number)
-        if partition is None or partition.replica._core.installing or not message.next_position:
+        said = message.epoch, message.offset, message.next_position
+        if partition is None or self._finished.get(partition.replica._core) != said:
             return
         if process.log.synced(number).end_offset < message.offset:
             raise Violation(
