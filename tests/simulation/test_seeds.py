@@ -91,6 +91,12 @@ def test_seed_302945_a_slice_is_acknowledged_when_a_later_snapshot_is_there() ->
     assert report.violation is None, report.violation
 
 
+def test_seed_303552_what_a_full_disk_lacks_is_read_from_a_log_that_is_the_same() -> None:
+    """The checker read a leader's commits from a peer that had others of an earlier epoch there."""
+    report = run_seed(303552, groups=GroupMix.ANY)
+    assert report.violation is None, report.violation
+
+
 def test_a_quiet_cluster_stays_quiet() -> None:
     report = run_seed(1, CALM, tells=True)
     assert report.violation is None

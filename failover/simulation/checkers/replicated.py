@@ -352,7 +352,7 @@ class Replicated:
     ) -> None:
         number, end = partition.number, partition.replica.high_watermark
         committed, subject = self.committed[number], f"partition {number}"
-        log = self._log_up_to(process, number, end) if has_led else process.log
+        log = self._log_up_to(process, partition) if has_led else process.log
         for batch in log.batches(number, seen.checked):
             if batch.end_offset > end:
                 break
@@ -374,12 +374,22 @@ class Replicated:
                     break
                 self.committed[number].add(batch, seen.epoch)
 
-    def _log_up_to(self, process: Process, number: int, end: int) -> MemoryLog:
-        """Return a leader's log, or a peer's if the leader's disk is too full for its commits."""
+    def _log_up_to(self, process: Process, partition: Partition) -> MemoryLog:
+        """Return a leader's log, or a peer's if the leader's disk is too full for its commits.
+
+        A peer's log is the same up to a record of the same epoch at the same offset.
+        """
+        number, replica = partition.number, partition.replica
+        end = replica.high_watermark
         if process.log.stored(number).end_offset >= end:
             return process.log
-        logs = (other.log for other in self.processes.values())
-        return next((log for log in logs if log.synced(number).end_offset >= end), process.log)
+        epoch = replica._core.tail.epoch_before(end)
+        for other in self.processes.values():
+            last = _before(other.log, number, end)
+            is_there = other.log.synced(number).end_offset >= end
+            if is_there and last is not None and last.leader_epoch == epoch:
+                return other.log
+        return process.log
 
     def _is_kept(
         self, process: Process, partition: Partition, seen: SeenReplica, batch: Batch
