@@ -17,34 +17,52 @@ import uvloop
 from actors.clock import boot_ms
 from actors.cluster.spec import Address, ClusterSpec, on_one_host
 from actors.console.hub import Hub
-from actors.console.rollcall import RollcallSource
 from actors.console.source import SourceError
-from actors.console.streams import LOOK_S
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Sequence
+    from collections.abc import Awaitable, Callable, Mapping, Sequence
     from multiprocessing.connection import Connection
 
-    from actors.console.source import GroupDetail, GroupList
+    from actors.console.rollcall import RollcallSource
+    from actors.console.source import Cluster, GroupDetail, GroupList, Member
 
 TIMES: Final = 10
 """How much faster the clock runs."""
 
 
-class CountedSource(RollcallSource):
-    """The cluster, and how often the hub has asked for its groups or for one of them."""
+class CountedSource:
+    """A cluster, and how often the hub has asked for its groups or for one of them."""
 
-    asked = 0
+    def __init__(self, source: RollcallSource) -> None:
+        self.title, self.can_remove = source.title, source.can_remove
+        self.asked = 0
+        self._source = source
 
     async def groups(self) -> GroupList:
         """Return all groups."""
         self.asked += 1
-        return await super().groups()
+        return await self._source.groups()
 
     async def group(self, group_id: str) -> GroupDetail | None:
         """Return a group."""
         self.asked += 1
-        return await super().group(group_id)
+        return await self._source.group(group_id)
+
+    async def cluster(self) -> Cluster:
+        """Return the cluster."""
+        return await self._source.cluster()
+
+    async def metrics(self) -> str | None:
+        """Return the metrics."""
+        return await self._source.metrics()
+
+    async def status(self) -> Mapping[str, object] | None:
+        """Return the status."""
+        return await self._source.status()
+
+    async def remove(self, group_id: str, member: Member, reason: str) -> None:
+        """Remove a member."""
+        await self._source.remove(group_id, member, reason)
 
 
 def ask_often(
@@ -60,7 +78,11 @@ def ask_often(
 async def _ask(
     addresses: Sequence[tuple[str, int]], group_ids: Sequence[str], pipe: Connection
 ) -> None:
-    source = CountedSource(_spec(addresses), _NoController(), _fast_ms, can_remove=False)
+    # It imports Ray, which a benchmark's own process may only do once it has Ray's token.
+    from actors.console.rollcall import RollcallSource
+
+    cluster = RollcallSource(_spec(addresses), _NoController(), _fast_ms, can_remove=False)
+    source = CountedSource(cluster)
     hub = Hub(source, _fast_ms, _fast_ms)
     pages: list[Callable[[], Awaitable[object]]] = [hub.groups]
     pages += [lambda group_id=each: hub.group(group_id) for each in group_ids]  # type: ignore[misc]
@@ -78,6 +100,8 @@ def _answer(pipe: Connection, source: CountedSource) -> None:
 
 async def _look(page: Callable[[], Awaitable[object]]) -> NoReturn:
     """Look as often as the stream of a page does."""
+    from actors.console.streams import LOOK_S
+
     while True:
         with suppress(SourceError):
             await page()

@@ -1,8 +1,12 @@
 """What ``rollcall bench`` says to a wrong command line."""
 
+import subprocess
+import sys
+
 import pytest
 
 from bench.cli import BENCHES, STANDALONE, main, of_type
+from tests.waiting import patient
 
 
 def test_the_list_names_every_benchmark(capsys):
@@ -63,3 +67,9 @@ def test_senseless_rounds_are_bad_input(rounds, capsys):
         main(["commits", "--rounds", rounds])
     assert ended.value.code == 2
     assert rounds in capsys.readouterr().err
+
+
+def test_ray_is_not_imported_before_a_benchmark_has_its_token():
+    """Ray reads how to authenticate when it is imported; the cluster starts later."""
+    code = "import sys, bench.cli; assert 'ray' not in sys.modules"
+    subprocess.run([sys.executable, "-c", code], check=True, timeout=patient(60))
