@@ -31,7 +31,10 @@ TIMES: Final = 10
 
 
 class CountedSource:
-    """A cluster, and how often the hub has asked for its groups or for one of them."""
+    """A cluster, and how often the hub has asked for its groups or for one of them.
+
+    Not all of them ask for the same: a group at rest is only looked at.
+    """
 
     def __init__(self, source: RollcallSource) -> None:
         self.title, self.can_remove = source.title, source.can_remove
@@ -122,6 +125,7 @@ def _spec(addresses: Sequence[tuple[str, int]]) -> ClusterSpec:
         data_dir="",
         overrides={},
         workers=0,
+        replicas_wanted=len(addresses),  # any of them may lead
     )
 
 
