@@ -97,6 +97,12 @@ def test_seed_303552_what_a_full_disk_lacks_is_read_from_a_log_that_is_the_same(
     assert report.violation is None, report.violation
 
 
+def test_seed_308820_a_successor_waits_while_who_it_replaces_is_answered() -> None:
+    """The checker had its request handled when it came, and not when it was answered."""
+    report = run_seed(308820, groups=GroupMix.ANY)
+    assert report.violation is None, report.violation
+
+
 def test_a_quiet_cluster_stays_quiet() -> None:
     report = run_seed(1, CALM, tells=True)
     assert report.violation is None

@@ -90,7 +90,7 @@ class Handover:
     ) -> None:
         message, settings = answer.message, self._owners.world.settings
         number = partition_for(message.group_id, settings.partitions)
-        if self._may_be_replaced(group, other, message.group_id):
+        if self._may_be_replaced(group, other, answer):
             return
         unheard_ms = self._history.longest_unheard(number, other.contact)
         if unheard_ms >= EARLY * settings.session_timeout_ms:
@@ -114,17 +114,24 @@ class Handover:
             message.group_id,
         )
 
-    def _may_be_replaced(self, group: GroupOwnership, other: ObservedMember, group_id: str) -> bool:
+    def _may_be_replaced(
+        self, group: GroupOwnership, other: ObservedMember, answer: SentAnswer
+    ) -> bool:
         """Return whether a static member may have been replaced since its last successful request.
 
-        A successor of the consumer protocol must wait for such a member to leave, unless the
-        settings allow takeover.
+        The successor's request may wait while others are answered: if it is answered only now,
+        that may have been at any time. A successor of the consumer protocol must wait for such a
+        member to leave, unless the settings allow takeover.
         """
+        message, asked_at = answer.message, answer.asked_at
         takes_over = other.is_classic or (
-            self._owners.world.settings.takeover and allows_takeover(group_id)
+            self._owners.world.settings.takeover and allows_takeover(message.group_id)
         )
         return other.instance_id is not None and any(
-            challenge.at >= other.contact
+            (
+                challenge.at >= other.contact
+                or (challenge.at, challenge.member_id) == (asked_at, message.member_id)
+            )
             and challenge.member_id != other.member_id
             and (challenge.is_classic or takes_over)
             for challenge in group.challenges.get(other.instance_id, ())
