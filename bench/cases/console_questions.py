@@ -20,52 +20,13 @@ from actors.console.hub import Hub
 from actors.console.source import SourceError
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Mapping, Sequence
+    from collections.abc import Awaitable, Callable, Sequence
     from multiprocessing.connection import Connection
 
-    from actors.console.rollcall import RollcallSource
-    from actors.console.source import Cluster, GroupDetail, GroupList, Member
+    from actors.console.source import GroupDetail, GroupList
 
 TIMES: Final = 10
 """How much faster the clock runs."""
-
-
-class CountedSource:
-    """A cluster, and how often the hub has asked for its groups or for one of them.
-
-    Not all of them ask for the same: a group at rest is only looked at.
-    """
-
-    def __init__(self, source: RollcallSource) -> None:
-        self.title, self.can_remove = source.title, source.can_remove
-        self.asked = 0
-        self._source = source
-
-    async def groups(self) -> GroupList:
-        """Return all groups."""
-        self.asked += 1
-        return await self._source.groups()
-
-    async def group(self, group_id: str) -> GroupDetail | None:
-        """Return a group."""
-        self.asked += 1
-        return await self._source.group(group_id)
-
-    async def cluster(self) -> Cluster:
-        """Return the cluster."""
-        return await self._source.cluster()
-
-    async def metrics(self) -> str | None:
-        """Return the metrics."""
-        return await self._source.metrics()
-
-    async def status(self) -> Mapping[str, object] | None:
-        """Return the status."""
-        return await self._source.status()
-
-    async def remove(self, group_id: str, member: Member, reason: str) -> None:
-        """Remove a member."""
-        await self._source.remove(group_id, member, reason)
 
 
 def ask_often(
@@ -84,21 +45,33 @@ async def _ask(
     # It imports Ray, which a benchmark's own process may only do once it has Ray's token.
     from actors.console.rollcall import RollcallSource
 
-    cluster = RollcallSource(_spec(addresses), _NoController(), _fast_ms, can_remove=False)
-    source = CountedSource(cluster)
+    class CountedSource(RollcallSource):
+        """The cluster, and how often the hub has asked for its groups or for one of them."""
+
+        asked = 0
+
+        async def groups(self) -> GroupList:
+            self.asked += 1
+            return await super().groups()
+
+        async def group(self, group_id: str) -> GroupDetail | None:
+            self.asked += 1
+            return await super().group(group_id)
+
+    source = CountedSource(_spec(addresses), _NoController(), _fast_ms, can_remove=False)
     hub = Hub(source, _fast_ms, _fast_ms)
     pages: list[Callable[[], Awaitable[object]]] = [hub.groups]
     pages += [lambda group_id=each: hub.group(group_id) for each in group_ids]  # type: ignore[misc]
     for page in pages:
         await page()
+
+    def answer() -> None:
+        pipe.recv()
+        pipe.send(source.asked)
+
     pipe.send(source.asked)
-    asyncio.get_running_loop().add_reader(pipe.fileno(), _answer, pipe, source)
+    asyncio.get_running_loop().add_reader(pipe.fileno(), answer)
     await asyncio.gather(*map(_look, pages))
-
-
-def _answer(pipe: Connection, source: CountedSource) -> None:
-    pipe.recv()
-    pipe.send(source.asked)
 
 
 async def _look(page: Callable[[], Awaitable[object]]) -> NoReturn:
