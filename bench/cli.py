@@ -108,10 +108,14 @@ MODERN_TYPES: Final = tuple(TYPE_CONFIGS)
 WATCHED: Final[Mapping[str, str]] = {"event.loop.watch.interval.ms": "1"}
 THREE_COORDINATORS: Final[Mapping[str, str]] = {"group.initial.rebalance.delay.ms": "0"}
 STEADY_LEADERS: Final[Mapping[str, str]] = {
-    **THREE_COORDINATORS, "replica.lease.ms": "3000", "replica.election.timeout.ms": "6000",
+    **THREE_COORDINATORS, "replica.election.timeout.ms": "6000",
     "auto.leader.rebalance.enable": "false",
 }  # fmt: skip
-"""For members that do not look for another coordinator."""
+"""For members that do not look for another coordinator.
+
+Leases are as short as by default, so that members keep them renewed. With longer ones a partition
+would be idle, and the questions of an administrator would seem to cost what renewing does.
+"""
 
 BENCHES: Final[Mapping[str, Bench | ClusterBench]] = {
     "heartbeats": Bench(
