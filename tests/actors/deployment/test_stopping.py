@@ -212,8 +212,12 @@ def test_a_drill_that_is_stopped_stops_its_cluster(place: Place, how: signal.Sig
     until(is_far_enough, END_S, "the drill's cluster is being started")
     process.send_signal(how)
     _, err = process.communicate(timeout=END_S)
-    until(lambda: not place.processes(), END_S, "all processes are gone")
-    assert not any(map(is_alive, seen))
+
+    def is_gone() -> bool:
+        # A process that ends has no environment and no files a moment before it is gone.
+        return not place.processes() and not any(map(is_alive, seen))
+
+    until(is_gone, END_S, "all processes are gone")
     if how is not signal.SIGKILL:
         assert process.returncode == 128 + how
         assert err == f"rollcall: The drill was stopped by {how.name}.\n"
