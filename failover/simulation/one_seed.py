@@ -13,6 +13,7 @@ from failover.simulation.clients.callers import SPARE_GROUPS
 from failover.simulation.cluster import SimulatedCluster
 from failover.simulation.event_log import Violation
 from failover.simulation.faults import older_machine
+from failover.simulation.faults.clocks import ClockInjector
 from failover.simulation.faults.disks import DiskInjector
 from failover.simulation.faults.fleet import FleetInjector
 from failover.simulation.faults.groups import GroupInjector
@@ -22,7 +23,7 @@ from failover.simulation.faults.terms import TermInjector
 from failover.simulation.kinds import commits
 from failover.simulation.liveness import Liveness
 from failover.simulation.patches import patched
-from failover.simulation.quiet import SETTLED_MS, empty, pass_hours
+from failover.simulation.quiet import SETTLED_MS, attend, empty, pass_hours
 from failover.simulation.settings import RETENTION_MINUTES, GroupMix, Quiet, settings_for
 from failover.simulation.world import World
 from protocol.groups.classic import join_request as joining
@@ -136,6 +137,8 @@ def _run(world: World) -> None:
 
 def _live(cluster: SimulatedCluster) -> None:
     world = cluster.world
+    clock_injector = ClockInjector(cluster)
+    clock_injector.before_the_first_start()
     cluster.form()
     world.run(WARM_UP_MS)
     injector = Injector(cluster)
@@ -146,6 +149,7 @@ def _live(cluster: SimulatedCluster) -> None:
     fleet_injector.begin()
     disk_injector = DiskInjector(cluster)
     disk_injector.begin()
+    clock_injector.begin()
     term_injector = TermInjector(cluster)
     term_injector.begin()
     sector_injector = SectorInjector(cluster)
@@ -157,12 +161,22 @@ def _live(cluster: SimulatedCluster) -> None:
     group_injector.end()
     fleet_injector.end()
     disk_injector.end()
+    clock_injector.end()
     sector_injector.end()
     if older_machine.may_come(cluster):
         older_machine.put_back(cluster)
     settle(cluster)
-    if world.settings.quiet is not Quiet.NEVER:
+    if world.settings.quiet is Quiet.ATTENDED:
+        _be_attended(cluster, group_injector)
+    elif world.settings.quiet is not Quiet.NEVER:
         _be_quiet(cluster)
+
+
+def _be_attended(cluster: SimulatedCluster, injector: GroupInjector) -> None:
+    """Let hours pass with members; check that each change is followed, and what expires."""
+    cluster.administrator.expired = frozenset(SPARE_GROUPS)
+    attend(cluster, injector, RETENTION_MINUTES[Quiet.ATTENDED] * 60_000)
+    settle(cluster)
 
 
 def _be_quiet(cluster: SimulatedCluster) -> None:
@@ -176,11 +190,12 @@ def _be_quiet(cluster: SimulatedCluster) -> None:
     liveness = Liveness(cluster)
     liveness.begin()
     world.run(world.now + (SETTLED_MS if is_long else liveness.bound_ms))
-    administrator.expects_nothing = is_long
+    groups = frozenset({*cluster.clients.group_ids, *SPARE_GROUPS})
+    administrator.expired = groups if is_long else ()
     _read_all(cluster)
     if not is_long:
         return
-    administrator.expects_nothing = False
+    administrator.expired = ()
     cluster.values.forget()
     cluster.checkers.forget()
     cluster.clients.begin_again()

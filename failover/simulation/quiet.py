@@ -1,7 +1,7 @@
-"""Hours without clients: what should expire must, and nothing else may.
+"""Quiet hours: what should expire must, and nothing else may.
 
-Hours are cheap here: the cluster is switched off, or its machines sleep for most of the time. In a
-few seeds it runs idle all the time.
+Hours without clients are cheap: the cluster is switched off, or its machines sleep for most of the
+time. In a few seeds it runs idle all the time, or members stay and little changes.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from failover.simulation.settings import Quiet
 
 if TYPE_CHECKING:
     from failover.simulation.cluster import SimulatedCluster
+    from failover.simulation.faults.groups import GroupInjector
 
 LOOK_MS: Final = 5_000
 SLEEP_MS: Final = 25 * 60_000
@@ -22,6 +23,45 @@ AWAKE_MS: Final = 10_000
 
 SETTLED_MS: Final = 200_000
 """For less than this nothing expires after clocks were set, or seem to have been set."""
+
+
+STEP_MS: Final = 15 * 60_000
+"""In each step of attended hours one thing changes; regexes are refreshed within it."""
+
+FAILOVERS: Final = 0.3
+"""In this share of the steps a node restarts, too."""
+
+RESTART_MS: Final = 30_000
+
+LATE_MS: Final = 120_000
+"""A session and a rebalance: a member that returns late may just be joining."""
+
+
+def attend(cluster: SimulatedCluster, injector: GroupInjector, retention_ms: int) -> None:
+    """Let hours pass with members; check that they are whole at the end of each step.
+
+    All of them commit for the first half, and none for longer than the retention time after that.
+    """
+    world, clients = cluster.world, cluster.clients
+    rng = world.random("attended hours")
+    steps = 3 + 2 * retention_ms // STEP_MS
+    world.fault("quiet hours, attended", f"{steps * STEP_MS // 60_000} minutes")
+    clients.commits = True
+    for step in range(steps):
+        kind = injector.change()
+        world.tell("", f"attended step {step}: {kind}")
+        if rng.random() < FAILOVERS:
+            process = rng.choice(cluster.processes)
+            world.fault("kill", f"node {process.node_id} dies in quiet hours")
+            process.kill(process.log.unsynced, 1)
+            world.after(RESTART_MS, cluster.start, process.node_id)
+        clients.commits = step < steps // 2
+        world.run(world.now + STEP_MS)
+        deadline = world.now + LATE_MS
+        while why := cluster.unconverged():
+            if world.now >= deadline:
+                raise Violation(f"{STEP_MS} ms after {kind or 'nothing'} changed: {why}", "")
+            world.run(world.now + LOOK_MS)
 
 
 def empty(cluster: SimulatedCluster) -> None:

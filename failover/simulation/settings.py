@@ -19,15 +19,19 @@ EPOCH_MS: Final = 1_700_000_000_000
 
 
 class Quiet(StrEnum):
-    """How a cluster spends hours without clients."""
+    """How a cluster spends hours in which nothing, or little, happens."""
 
     NEVER = "never"
     OFF = "off"
     ASLEEP = "asleep"
     IDLE = "idle"
+    ATTENDED = "attended"
+    """Members stay, and little happens."""
 
 
-RETENTION_MINUTES: Final = {Quiet.NEVER: 60, Quiet.OFF: 60, Quiet.ASLEEP: 60, Quiet.IDLE: 10}
+RETENTION_MINUTES: Final = {
+    Quiet.NEVER: 60, Quiet.OFF: 60, Quiet.ASLEEP: 60, Quiet.IDLE: 10, Quiet.ATTENDED: 60,
+}  # fmt: skip
 """How long offsets are kept; the quiet hours last half as long, or two and a half times."""
 
 
@@ -78,6 +82,14 @@ class DiskFaults:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ClockFaults:
+    """Mean milliseconds between two faults of wall clocks that start wrong, or of two at once."""
+
+    wrong_start: int = 60_000
+    two_wrong: int = 90_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class SectorFaults:
     """Mean milliseconds between two faults of single writes and sectors."""
 
@@ -115,6 +127,7 @@ class TermFaults:
 
 NO_TERM_FAULTS: Final = TermFaults(**dict.fromkeys(TermFaults.__dataclass_fields__, 0))
 NO_DISK_FAULTS: Final = DiskFaults(**dict.fromkeys(DiskFaults.__dataclass_fields__, 0))
+NO_CLOCK_FAULTS: Final = ClockFaults(wrong_start=0, two_wrong=0)
 NO_SECTOR_FAULTS: Final = SectorFaults(slow_write=0, misdirected=0)
 
 
@@ -172,6 +185,7 @@ class Settings:
     faults: Faults = field(default_factory=Faults)
     group_faults: GroupFaults = field(default_factory=GroupFaults)
     disk_faults: DiskFaults = field(default_factory=lambda: NO_DISK_FAULTS)
+    clock_faults: ClockFaults = field(default_factory=lambda: NO_CLOCK_FAULTS)
     sector_faults: SectorFaults = field(default_factory=lambda: NO_SECTOR_FAULTS)
     term_faults: TermFaults = field(default_factory=lambda: NO_TERM_FAULTS)
     configs: Mapping[str, str] = field(default_factory=dict)
@@ -315,6 +329,14 @@ def _disk_faults(seed: int, rough: float) -> DiskFaults:
     return DiskFaults(**rates)
 
 
+def _clock_faults(seed: int, rough: float) -> ClockFaults:
+    rng = random.Random(f"clock settings {seed}")
+    faults, rates = ClockFaults(), {}
+    for name in ClockFaults.__dataclass_fields__:
+        rates[name] = 0 if rng.random() < 0.5 else int(getattr(faults, name) * rough)
+    return ClockFaults(**rates)
+
+
 def _sector_faults(seed: int, rough: float) -> SectorFaults:
     rng = random.Random(f"sector settings {seed}")
     faults, rates = SectorFaults(), {}
@@ -341,7 +363,16 @@ MIX: Final = (
 QUIET: Final = {
     0: Quiet.OFF, 4: Quiet.ASLEEP, 8: Quiet.OFF, 12: Quiet.IDLE, 16: Quiet.ASLEEP, 21: Quiet.OFF,
 }  # fmt: skip
-"""Which of fifty seeds, counted in twos, have quiet hours."""
+"""Which of fifty seeds, counted in twos, have quiet hours without members."""
+
+ATTENDED: Final = frozenset({5, 163, 307, 454, 709})
+"""Which of a thousand seeds have hours with members: one of each mix except the classic groups."""
+
+
+def _quiet(seed: int) -> Quiet:
+    if seed % 1_000 in ATTENDED:
+        return Quiet.ATTENDED
+    return QUIET.get(seed % 50 // 2 if seed % 2 else -1, Quiet.NEVER)
 
 
 SLOW_TURNS: Final = 0.15
@@ -371,10 +402,11 @@ def _settings_for(seed: int) -> Settings:
     replication = 5 if nodes == 5 and rng.random() < 0.5 else 3
     if replication == 5:
         rates["lose_disk"] = faults.lose_disk // 2
-    quiet = QUIET.get(seed % 50 // 2 if seed % 2 else -1, Quiet.NEVER)
+    quiet = _quiet(seed)
     return Settings(
         faults=Faults(**rates),
         disk_faults=_disk_faults(seed, rough),
+        clock_faults=_clock_faults(seed, rough),
         sector_faults=_sector_faults(seed, rough),
         term_faults=_term_faults(seed),
         nodes=nodes,

@@ -12,7 +12,7 @@ from protocol.wire import messages as m
 from protocol.wire.errors import ErrorCode
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Container
 
     from kio.static.protocol import Entity
 
@@ -68,7 +68,7 @@ class Administrator:
     The creation of ``topics`` was acknowledged, as was the deletion of those in ``deleted``; those
     in ``busy`` are being changed; ``partitions_of`` is how many partitions each has (the caller
     fills it in beforehand). ``unread`` are the groups whose offsets are still to be read by
-    :meth:`read_all`, ``offsets`` the last values read. With ``expects_nothing`` all have expired.
+    :meth:`read_all`, ``offsets`` the last values read. ``expired`` groups have no offsets any more.
     """
 
     def __init__(self, world: World, network: Network, values: Values) -> None:
@@ -83,7 +83,7 @@ class Administrator:
         self._late_until: dict[str, int] = {}
         self.partitions_of: dict[str, int] = {}
         self.unread: set[str] = set()
-        self.expects_nothing = False
+        self.expired: Container[str] = ()
         self.offsets: dict[tuple[str, str, int], int] = {}
 
     def create_topic(self, name: str, partitions: int) -> None:
@@ -205,9 +205,10 @@ class Administrator:
         }
         self.offsets.update(read)
         kept = {place: value for place, value in read.items() if value >= 0}
-        if self.expects_nothing and kept and group.group_id not in self._values.late:
+        has_expired = group.group_id in self.expired
+        if has_expired and kept and group.group_id not in self._values.late:
             raise Violation(f"{kept} is past its retention and did not expire", group.group_id)
-        for place in () if self.expects_nothing else self._values.places():
+        for place in () if has_expired else self._values.places():
             if place[0] == group.group_id:
                 why = self._values.explain(place, read.get(place, -1), began, self._world.now)
                 if why:

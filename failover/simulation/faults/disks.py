@@ -54,7 +54,6 @@ class DiskInjector(FaultSchedule):
             self._tame(node_id)
         for process in self._cluster.processes:
             process.set_wall(0)
-        for process in self._cluster.processes:
             self._well(process)
         if not self._world.settings.disk_faults.slow_disk:
             return

@@ -25,6 +25,8 @@ FLAP_MS = 12_000
 RETURN_MS = (2_000, 9_000)
 """Between two members that leave: the first has returned, and the others have heard of it."""
 NEW_TOPICS = 4
+STIR_MS = 120_000
+"""After this time every change has been made by all members."""
 
 
 class GroupInjector(FaultSchedule):
@@ -56,6 +58,15 @@ class GroupInjector(FaultSchedule):
                     driver.leave()
                     break
         self._stir()
+
+    def change(self) -> str:
+        """Change a subscription, a protocol or a topic once, after :meth:`end`; return which."""
+        if not self._specs:
+            return ""
+        kind = self._rng.choice(("subscription", "migration", "topic"))
+        self.KINDS[kind](self)
+        self._world.after(STIR_MS, self._stir)
+        return kind
 
     def _stir(self) -> None:
         """Once no topic changes any more, let a member leave each group of both protocols.

@@ -6,6 +6,7 @@ from typing import Final, NamedTuple
 
 from failover.columns import aligned
 from failover.simulation.settings import (
+    ClockFaults,
     DiskFaults,
     Faults,
     GroupFaults,
@@ -19,9 +20,12 @@ ANSWERS: Final = "answers rest on committed records"
 MEMBERS: Final = "no member loses its place early, no partition has two owners"
 ALIVE: Final = "every partition answers again within five election timeouts"
 EXPIRY: Final = "what nobody uses expires, and no sooner than it may"
+SOURCES: Final = (
+    Faults(), DiskFaults(), ClockFaults(), SectorFaults(), GroupFaults(), TermFaults(),
+)  # fmt: skip
 ROUGH_MS: Final = {
     name: mean_ms
-    for faults in (Faults(), DiskFaults(), SectorFaults(), GroupFaults(), TermFaults())
+    for faults in SOURCES
     for name in faults.__dataclass_fields__
     if isinstance(mean_ms := getattr(faults, name), int)
 }
@@ -88,6 +92,8 @@ FAULTS: Final = tuple(
             ANSWERS,
         ),
         ("wall clock set", "wall_clock", "a wall clock is wrong by up to three days", EXPIRY),
+        ("clock starts wrong", "wrong_start", "it is wrong when its machine starts", EXPIRY),
+        ("two clocks wrong", "two_wrong", "two are at once: no majority is right", EXPIRY),
         ("cut", "cut_node", "a node is cut off from its peers", LEASE),
         ("cut pair", "cut_pair", "two nodes are cut off from each other", LEASE),
         ("cut one way", "cut_one_way", "messages pass in one direction only", LEASE),
@@ -121,6 +127,7 @@ FAULTS: Final = tuple(
         ("quiet hours, off", "", "all machines are off for hours", EXPIRY),
         ("quiet hours, asleep", "", "all machines sleep for hours", EXPIRY),
         ("quiet hours, idle", "", "nobody is there for half an hour", EXPIRY),
+        ("quiet hours, attended", "", "members stay for hours, little changes", EXPIRY),
     )
 )
 

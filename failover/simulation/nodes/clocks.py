@@ -25,6 +25,10 @@ class SimulatedWallClock:
         self.led: Mapping[int, int | None] = {}
         self._moved_ms = 0
 
+    def process_started(self) -> None:
+        """Note that a new process reads it, which has seen no move yet."""
+        self.noticed_ms, self.led, self._moved_ms = 0, {}, 0
+
     def set(self, error_ms: int) -> None:
         """Set the error from now on."""
         self._moved_ms += error_ms - self.error_ms
@@ -47,12 +51,17 @@ class NodeClock:
     """
 
     def __init__(self, offset_ms: int, speed: float) -> None:
-        self._since_ms = 0
+        self._since_ms = self._error_ms = 0
         self._start_ms = EPOCH_MS + offset_ms
         self._speed = speed
 
         self._frozen_ms: int | None = None
         self.changes = 0
+
+    def process_started(self, error_ms: int) -> None:
+        """Start from a wall clock that is wrong by ``error_ms``, as a new process does."""
+        self._start_ms += error_ms - self._error_ms
+        self._error_ms = error_ms
 
     def run_at(self, speed: float, true_ms: int) -> None:
         """Run at another speed, starting at a true time."""

@@ -47,7 +47,8 @@ STALL_MS: Final = 1_000
 """As in the actor's clock: the shortest stall that is noticed."""
 
 WALL_MS: Final = 10_000
-"""How often a host gets a reading of the wall clock."""
+SOON_MS: Final = 500
+"""How often a host gets a reading of the wall clock, and when the next try is if it cannot."""
 
 LOAD_SLICE_RECORDS: Final = 40
 
@@ -148,6 +149,8 @@ class Process:
         """Start a process on the contents of the disk."""
         self.identity = identity
         self.clock = clock
+        self.clock.process_started(self.wall.error_ms)
+        self.wall.process_started()
         self.life += 1
         try:
             self.disk.open(self.directory, f"{self.world.seed}-{self.node_id}-{self.life}")
@@ -190,14 +193,15 @@ class Process:
         """Tell the host the reading of the machine's wall clock, which may be wrong."""
         if life != self.life or not self.is_alive:
             return
-        self.world.after(WALL_MS, self._read_wall, life)
-        if not self.is_paused and not self.is_loading:
+        is_able = not self.is_paused and not self.is_loading
+        self.world.after(WALL_MS if is_able else SOON_MS, self._read_wall, life)
+        if is_able:
             self.event(Host.clock_read, self.world.client_now + self.wall.error_ms)
 
     def set_wall(self, error_ms: int) -> None:
-        """Set the error of the machine's wall clock from now on; the process sees it being set."""
+        """Set the error of the machine's wall clock from now on; a process sees it being set."""
         self.wall.set(error_ms)
-        if not self.is_paused:
+        if self.is_alive and not self.is_paused:
             self._see_wall(0)
 
     def _see_wall(self, frozen_ms: int) -> None:
