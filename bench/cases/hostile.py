@@ -20,6 +20,7 @@ import argparse
 import contextlib
 import json
 import os
+import random
 import socket
 import statistics
 import sys
@@ -41,9 +42,8 @@ from bench.cases.well_behaved import well_behaved_clients
 from bench.client.blocking_client import BlockingClient
 from bench.interruption import Interrupted, interruptible
 from bench.load.hostile_connections import HostileLoad, HostileTargets
-from bench.load.hostile_frames import Pool, more_pools
-from bench.load.hostile_members import TOPIC, TOPIC_PARTITIONS
-from bench.load.joining import heartbeat
+from bench.load.hostile_members import TOPIC, TOPIC_PARTITIONS, classic_member, requests_of
+from bench.load.hostile_pools import Pool, more_pools
 from bench.load.offsets import groups_on
 from bench.load.sink import running_sinks
 from bench.report.rounds import BenchRow, latencies
@@ -188,8 +188,10 @@ def run(server: Server, asked: argparse.Namespace) -> tuple[BenchRow, list[str],
     """Run the storm on a running cluster; return figures, violated rules, and notes."""
     before = _epochs(server)
     group_ids = [next(groups_on(number, PARTITIONS, "innocent")) for number in range(PARTITIONS)]
-    pool = Pool(asked.seed, POOL_FRAMES)
-    storm_targets = HostileTargets(server.bootstrap, (), _floods(server), _talks(server.address))
+    requests = _floods(server, random.Random(asked.seed))
+    floods = list(requests.values())
+    pool = Pool(asked.seed, POOL_FRAMES, floods)
+    storm_targets = HostileTargets(server.bootstrap, (), list(requests), _talks(server.address))
     per_second = asked.frames / (60 * asked.minutes) / PACE_SHARE
     with (
         running_sinks(len(server.bootstrap)) as sinks,
@@ -207,7 +209,7 @@ def run(server: Server, asked: argparse.Namespace) -> tuple[BenchRow, list[str],
         at_sinks = HostileTargets(
             sinks,
             (),
-            dict(zip(sinks, storm_targets.floods.values(), strict=False)),
+            sinks[: len(floods)],
             dict(zip(sinks, storm_targets.talks.values(), strict=False)),
         )
         with phases.phase(NEUTRAL), _storm(pool, at_sinks, per_second) as neutral:
@@ -217,7 +219,7 @@ def run(server: Server, asked: argparse.Namespace) -> tuple[BenchRow, list[str],
         time.sleep(SETTLE_S)
         storm_targets = replace(storm_targets, others=_other_ports(server))
         with (
-            more_pools(asked.seed + 1, POOL_FRAMES) as pools,
+            more_pools(asked.seed + 1, POOL_FRAMES, floods) as pools,
             phases.phase(STORM),
             _storm(pool, storm_targets, per_second) as storm,
         ):
@@ -258,16 +260,19 @@ def _take_idle_time_only() -> None:
     os.sched_setscheduler(0, os.SCHED_IDLE, os.sched_param(0))
 
 
-def _floods(server: Server) -> dict[tuple[str, int], list[bytes]]:
-    """Create a group on each coordinator; return its members' heartbeats by coordinator."""
+def _floods(server: Server, draw: random.Random) -> dict[tuple[str, int], list[bytes]]:
+    """Create a group on each coordinator; return its members' valid requests by coordinator."""
     floods: dict[tuple[str, int], list[bytes]] = {}
     names = [next(groups_on(number, PARTITIONS, "flooding")) for number in range(PARTITIONS)]
+    others = [next(groups_on(number, PARTITIONS, "hostile")) for number in range(PARTITIONS)]
     members = stable_groups(server, names, FLOODING_MEMBERS)
     with BlockingClient(server.address) as connection:
         found = {name: connection.coordinator(name) for name in names}
-    for plan, member in members:
-        frame = bytes(frame_of(heartbeat(member)))
-        floods.setdefault(found[plan.group_id], []).append(frame)
+    for plan, joined in members:
+        kernel, other = joined.kernel, others[names.index(plan.group_id)]
+        member = classic_member(plan.group_id, kernel.member_id, kernel.generation, plan.topic)
+        requests = requests_of(draw, member, other)
+        floods.setdefault(found[plan.group_id], []).extend(bytes(frame_of(r)) for r in requests)
     return floods
 
 
@@ -312,14 +317,14 @@ def _figures(
     phases: Mapping[str, MeasuredPhase],
 ) -> dict[str, float]:
     count, hostile_phase = storm.count, phases[STORM]
-    fuzz = storm.mutated.answered
     figures = {
         "frames": float(count.frames),
         "frames_answered": float(count.answered),
-        "of_these_repeated_heartbeats": float(storm.flooding.answered),
+        "of_these_in_floods": float(storm.flooding.answered),
+        "of_these_drawn_from_schemas": float(storm.mutated.answered),
         "of_these_in_conversations": float(storm.talking.answered),
-        "of_these_fuzz_share": fuzz / max(count.answered, 1),
         "distinct_frames_sent": float(count.distinct),
+        **{f"{kind}_share_of_sent": share for kind, share in count.shares().items()},
         **{f"{kind}_sent": float(sent) for kind, sent in sorted(count.sent.items())},
         **{
             f"{API[key].name}_without_error": float(done)
@@ -328,6 +333,7 @@ def _figures(
         "seconds_s": hostile_phase.seconds,
         "frames_per_s": count.frames / hostile_phase.seconds,
         "connections": float(count.connections),
+        "unread_bursts_sent": float(count.unread_bursts),
         "given_up": float(count.gave_up),
         "connections_closed_on_us": float(count.closed_on_us),
         "innocent_heartbeats": float(len(result.between(hostile_phase.begun, hostile_phase.ended))),

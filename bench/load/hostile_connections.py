@@ -12,14 +12,21 @@ from typing import TYPE_CHECKING, Final
 
 from bench.client.reactor import Reactor
 from bench.load.hostile_conversations import Conversations
-from bench.load.hostile_counts import PATIENCE_S, Address, HostileCounts
-from bench.load.hostile_frames import LENGTH, Pool, flip
+from bench.load.hostile_counts import (
+    DRAWN,
+    PATIENCE_S,
+    REPEATED,
+    ROUGH_BYTES,
+    Address,
+    HostileCounts,
+)
+from bench.load.hostile_frames import LENGTH
 
 if TYPE_CHECKING:
     from bench.client.reactor import Channel
+    from bench.load.hostile_pools import Burst, Pool
 
-Burst = tuple[bytes, int]
-Bursts = Callable[[Address], Burst]
+Bursts = Callable[[Address], tuple[bytes, int]]
 
 BURST_CONNECTIONS: Final = 40
 """Connections of each kind to each coordinator that send bursts and read the answers."""
@@ -27,12 +34,9 @@ BURST: Final = 25
 ROUGH_SHARE: Final = 0.25
 """One in this many bursts ends with a rough frame, after which the connection is mostly closed."""
 TICK_S: Final = 0.25
-FLOOD_BURSTS: Final = 100
-"""How many bursts for each coordinator are prepared in advance."""
-FLOOD_BURST: Final = 99
-FLOOD_SHARE: Final = 0.8
-"""This share of the pace is for valid heartbeats, plus the part of the rest that is not answered in
-time: a frame of another kind costs a server as much as some twenty of these."""
+FLOOD_SHARE: Final = 0.92
+"""This share of the pace is for mutated requests of real members, plus the part of the rest that is
+not answered in time."""
 CONVERSATION_SHARE: Final = 0.03
 """This share is for frames of conversations: each is written for itself."""
 
@@ -185,7 +189,8 @@ def dribble(storm: HostileLoad, connection: socket.socket) -> None:
 
 def ask_and_not_read(storm: HostileLoad, connection: socket.socket) -> None:
     """Send many requests and read nothing."""
-    connection.send(storm.next_burst(only_valid=True)[0])
+    connection.send(storm.some_valid())
+    storm.count.unread_bursts += 1
 
 
 def read_slowly(storm: HostileLoad, connection: socket.socket) -> None:
@@ -211,14 +216,14 @@ def knock(storm: HostileLoad, connection: socket.socket) -> None:
 class HostileTargets:
     """What is attacked: the coordinators' listeners, and ports for peers and the console.
 
-    ``floods`` are valid heartbeats, by the coordinator that answers them. If given, at least
+    ``floods`` are the coordinators for which the pool has bursts, in its order. If given, at least
     :data:`FLOOD_SHARE` of the frames are these. ``talks`` are the groups for conversations, by
     their coordinator.
     """
 
     clients: Sequence[Address]
     others: Sequence[Address] = ()
-    floods: Mapping[Address, Sequence[bytes]] = field(default_factory=dict)
+    floods: Sequence[Address] = ()
     talks: Mapping[Address, Sequence[str]] = field(default_factory=dict)
 
 
@@ -233,7 +238,7 @@ class HostileLoad:
         self.count = HostileCounts()
         self.now_s = time.monotonic()
         self._reactor = Reactor()
-        self._flood_frames = floods
+        self._flooded = floods
         self.renew(pool)
         self._ticked_s = self.now_s
         kinds = (
@@ -260,7 +265,7 @@ class HostileLoad:
         )
         self.mutated = BurstConnections(self, self.next_burst, self._mutated_due)
         self.flooding = BurstConnections(self, self._next_flood, self._flooding_due)
-        for kind, addresses in ((self.mutated, clients), (self.flooding, list(floods))):
+        for kind, addresses in ((self.mutated, clients), (self.flooding, floods)):
             for address in addresses:
                 for _ in range(BURST_CONNECTIONS):
                     kind.add(address)
@@ -290,7 +295,11 @@ class HostileLoad:
         self.flooding.turn()
         self._reactor.turn(PACE_S)
 
-    def next_burst(self, _address: Address = ANYWHERE, only_valid: bool = False) -> Burst:
+    def some_valid(self) -> bytes:
+        """Return some frames for a connection that does not read, and so are not counted."""
+        return self.pool.random.choice(self._valid)
+
+    def next_burst(self, _address: Address = ANYWHERE) -> tuple[bytes, int]:
         """Return some frames, and their number."""
         draw, sent = self.pool.random, self.count.sent
         number = int(draw.random() * len(self._valid))
@@ -299,18 +308,22 @@ class HostileLoad:
         if number not in self._used:
             self._used.add(number)
             self.count.distinct += size
-        sent["valid_frames"] += size
-        if only_valid or draw.random() > ROUGH_SHARE:
+        sent[DRAWN] += size
+        if draw.random() > ROUGH_SHARE:
             return burst, size
-        sent["malformed_frames"] += 1
+        sent[ROUGH_BYTES] += 1
         self.count.distinct += 1
         return burst + self.pool.rough(), size + 1
 
-    def _next_flood(self, address: Address) -> Burst:
+    def _next_flood(self, address: Address) -> tuple[bytes, int]:
         bursts = self._floods[address]
-        self.count.sent["repeated_heartbeats"] += FLOOD_BURST
-        self.count.sent["changed_heartbeats"] += 1
-        return bursts[int(self.pool.random.random() * len(bursts))], FLOOD_BURST + 1
+        number = int(self.pool.random.random() * len(bursts))
+        burst = bursts[number]
+        if (address, number) not in self._used_floods:
+            self._used_floods.add((address, number))
+            self.count.distinct += burst.size - burst.kinds[REPEATED]
+        self.count.sent.update(burst.kinds)
+        return burst.frames, burst.size
 
     def connect(self, address: Address, broken: Callable[[], None]) -> Channel:
         """Open a connection."""
@@ -324,21 +337,13 @@ class HostileLoad:
         self.pool = pool
         self._valid = pool.bursts(BURST)
         self._used: set[int] = set()
-        floods = self._flood_frames
-        self._floods = {address: _flood_bursts(pool, floods[address]) for address in floods}
-        self.count.distinct += FLOOD_BURSTS * len(floods)
+        self._floods: dict[Address, list[Burst]] = dict(
+            zip(self._flooded, pool.floods, strict=bool(self._flooded))
+        )
+        self._used_floods: set[tuple[Address, int]] = set()
 
     def close(self) -> None:
         """Close every connection."""
         for raw in self._raw:
             raw.close()
         self._reactor.close()
-
-
-def _flood_bursts(pool: Pool, frames: Sequence[bytes]) -> list[bytes]:
-    """Return bursts of valid heartbeats, each with one that is slightly changed at its end."""
-    draw = pool.random
-    return [
-        b"".join(draw.choices(frames, k=FLOOD_BURST)) + flip(draw, draw.choice(frames))
-        for _ in range(FLOOD_BURSTS)
-    ]

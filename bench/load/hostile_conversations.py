@@ -13,7 +13,7 @@ from dataclasses import dataclass, fields, is_dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
-from bench.load.hostile_counts import PATIENCE_S
+from bench.load.hostile_counts import CONVERSATIONS, PATIENCE_S, TALKED
 from bench.load.hostile_frames import Writer, flip
 from bench.load.hostile_members import HOSTILE_KINDS
 from protocol.client import codec
@@ -229,7 +229,7 @@ class HostileSpeaker:
         self._since_s = self._of.now_s
         for frame, api_key, version in self._of.frames(step, self._member):
             line.send(frame, api_key, version)
-        self._of.count.sent[f"conversation_frames_{step.way}"] += step.repeats
+        self._of.count.sent[f"{TALKED}_{step.way}"] += step.repeats
         self._of.count.distinct += step.repeats
         return step.repeats
 
@@ -239,7 +239,7 @@ class HostileSpeaker:
         kind = HOSTILE_KINDS[self._kinds[number % len(self._kinds)]]
         self._member = kind.make(draw, self._group_ids[number])
         self._steps.extend(plan(draw, kind.steps))
-        self._of.count.sent["conversations"] += 1
+        self._of.count.sent[CONVERSATIONS] += 1
 
     def heard(self, frame: bytes, api_key: int, version: int) -> None:
         """Take an answer; what cannot be read is the answer to a frame that could not, either."""

@@ -1,9 +1,7 @@
 """Frames that no well-behaved client sends, generated from the schemas of all served APIs.
 
-A pool is made from a seed and its frames are sent several times: a generator that wrote each frame
-would be slower than the servers. Another process makes the next pool (:func:`more_pools`). Most
-frames keep their connection open: they can be decoded, and the request is refused or pointless.
-*Rough* frames are invalid bytes, and close the connection; each is made when it is sent.
+Most frames keep their connection open: they can be decoded, and the request is refused or
+pointless. *Rough* frames are invalid bytes, and close the connection.
 
 Requests that would rightly disturb others use only our own names: groups and topics that start with
 ``hostile``, and configs that brokers do not have.
@@ -11,17 +9,13 @@ Requests that would rightly disturb others use only our own names: groups and to
 
 from __future__ import annotations
 
-import os
 import random
 import struct
-from contextlib import contextmanager, suppress
 from dataclasses import fields, is_dataclass
 from datetime import UTC, datetime, timedelta
-from itertools import count
 from typing import TYPE_CHECKING, Any, Final
 from uuid import UUID
 
-from bench.load.side_process import side_process
 from protocol.wire.apis import API, Route
 from protocol.wire.convert import unwrap
 from protocol.wire.embedded import encode_assignment, encode_subscription
@@ -30,9 +24,8 @@ from protocol.wire.kafka_4_4.index import request_shape
 from protocol.wire.writers import encoder
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
     from dataclasses import Field
-    from multiprocessing.connection import Connection
 
 PREFIX: Final = "hostile"
 GROUPS: Final = 300
@@ -80,9 +73,10 @@ class Writer:
                 body = encoder(shape)(self._message(shape, api_key))
             except (ValueError, TypeError, OverflowError, struct.error):
                 continue  # a value that this version cannot encode
-            return self._header(api_key, version, flexible=shape.__flexible__) + body
+            return self.header(api_key, version, flexible=shape.__flexible__) + body
 
-    def _header(self, api_key: int, version: int, *, flexible: bool) -> bytes:
+    def header(self, api_key: int, version: int, *, flexible: bool) -> bytes:
+        """Return a request's header with any client id."""
         draw = self.random
         name = draw.choice((None, b"", b"hostile", b"c" * 200, "é".encode()))
         size = -1 if name is None else len(name)
@@ -91,8 +85,10 @@ class Writer:
 
     def _tags(self) -> bytes:
         """Return tagged fields; mostly none, as in other clients' requests."""
-        if self.random.random() < 0.9:
-            return b"\0"
+        return b"\0" if self.random.random() < 0.9 else self.unknown_tags()
+
+    def unknown_tags(self) -> bytes:
+        """Return tagged fields that no schema has."""
         rows = self.random.choice((1, 2, 50))
         row = bytes((self.random.randint(60, 127), 3)) + b"tag"
         return bytes((rows,)) + row * rows
@@ -160,56 +156,6 @@ def with_length(frame: bytes) -> bytes:
     return LENGTH.pack(len(frame)) + frame
 
 
-class Pool:
-    """Frames to send repeatedly; each includes its length prefix."""
-
-    def __init__(self, seed: int, size: int) -> None:
-        """``size`` is the number of valid frames."""
-        writer = Writer(seed)
-        self.random = writer.random
-        keys = list(API)
-        weights = [API[key].weight for key in keys]
-        chosen = self.random.choices(keys, weights, k=size)
-        self.valid = [with_length(writer.frame(key)) for key in chosen]
-
-    def bursts(self, size: int) -> list[bytes]:
-        """Return all valid frames, in rows of ``size`` in any order."""
-        frames = self.random.sample(self.valid, len(self.valid))
-        return [b"".join(frames[at : at + size]) for at in range(0, len(frames), size)]
-
-    def rough(self) -> bytes:
-        """Return a new frame that is invalid in one of the ways below."""
-        return self.random.choice(ROUGH)(self.random, self.random.choice(self.valid))
-
-    def half(self) -> bytes:
-        """Return a frame whose end is missing."""
-        frame = self.rough()
-        return LENGTH.pack(len(frame) + 1_000) + frame
-
-
-@contextmanager
-def more_pools(seed: int, size: int) -> Iterator[Connection]:
-    """Make pools in another process, with CPU time that no other process wants; yield their pipe.
-
-    It is never more than one pool ahead.
-    """
-    with side_process(_make_pools, seed, size) as pipe:
-        yield pipe
-
-
-def _make_pools(seed: int, size: int, pipe: Connection) -> None:
-    os.sched_setscheduler(0, os.SCHED_IDLE, os.sched_param(0))
-    pipe.send("ready")
-    send_pools(seed, size, pipe)
-
-
-def send_pools(seed: int, size: int, pipe: Connection) -> None:
-    """Make pools and send them, until the other end is closed."""
-    with suppress(OSError):
-        for number in count(seed):
-            pipe.send(Pool(number, size))
-
-
 def flip(draw: random.Random, frame: bytes) -> bytes:
     """Change some bytes after the header."""
     changed = bytearray(frame)
@@ -270,8 +216,10 @@ def _large(draw: random.Random, frame: bytes) -> bytes:
     return with_length(frame[4:] + bytes(draw.choice((70_000, 1_000_000))))
 
 
-ROUGH: Final[tuple[Callable[[random.Random, bytes], bytes], ...]] = (
-    flip, flip, flip, _cut, _cut, _insert, _insert, _wrong_api, _wrong_length, _garbage, _claim,
-    _claim, _large,
+WHOLE: Final[tuple[Callable[[random.Random, bytes], bytes], ...]] = (
+    flip, flip, flip, _cut, _cut, _insert, _insert, _wrong_api, _claim, _claim,
 )  # fmt: skip
+"""The ways to be invalid that leave a frame its length."""
+
+ROUGH: Final = (*WHOLE, _wrong_length, _garbage, _large)
 """The ways to be invalid; entries that appear more often are chosen more often."""

@@ -22,6 +22,10 @@ from protocol.members.streams_requests import STREAMS_GROUP_HEARTBEAT, STREAMS_M
 from protocol.members.topology import subtopology
 from protocol.wire.errors import ErrorCode
 from protocol.wire.messages import (
+    ApiVersionsRequest,
+    DescribeGroupsRequest,
+    MetadataRequest,
+    MetadataRequestTopic,
     OffsetFetchRequest,
     OffsetFetchRequestGroup,
     OffsetFetchRequestTopics,
@@ -200,3 +204,39 @@ HOSTILE_KINDS: Final[Mapping[str, HostileKind]] = {
     "streams": HostileKind(_streams, _modern(STREAMS_MESSAGES, _commit, _fetch)),
 }  # fmt: skip
 """The kinds by the type of their groups."""
+
+EACH: Final = (
+    *((CLASSIC_MESSAGES.heartbeat,) * 10), _sync, _sync, _join, _join, _leave, _leave, _commit,
+    _fetch,
+)  # fmt: skip
+"""The requests of a member, as often as they are to be drawn; and so many of others."""
+
+OTHERS_EACH: Final = 2
+
+
+def classic_member(group_id: str, member_id: str, generation: int, topic: str) -> Any:
+    """Return a member of a classic group that has joined."""
+    config = HostileConfig(group_id=group_id, instance_id=None, topics=(topic,))
+    return HostileMember(config, member_id, (), generation)
+
+
+def requests_of(draw: random.Random, member: Any, other_group_id: str) -> list[Any]:
+    """Return valid requests of a member of a classic group, and of its administrators.
+
+    Among them may be the first heartbeat of a member of another type, in another group.
+    """
+    groups = (member.config.group_id, other_group_id)
+    others = [
+        _hello(CONSUMER_MESSAGES)(_consumer(draw, other_group_id)),
+        _hello(SHARE_MESSAGES)(_share(draw, other_group_id)),
+        _hello(STREAMS_MESSAGES)(_streams(draw, other_group_id)),
+        CLASSIC_MESSAGES.find_coordinator(member),
+        DescribeGroupsRequest(groups=groups, include_authorized_operations=False),
+        ApiVersionsRequest(client_software_name="hostile", client_software_version="0"),
+        MetadataRequest(
+            topics=(MetadataRequestTopic(topic_id=None, name=TOPIC),),
+            allow_auto_topic_creation=False,
+            include_topic_authorized_operations=False,
+        ),
+    ]
+    return [*(make(member) for make in EACH), *draw.sample(others, OTHERS_EACH)]

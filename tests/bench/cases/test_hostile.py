@@ -13,20 +13,31 @@ from bench.cases import hostile
 from bench.cases.well_behaved import WellBehavedResult, well_behaved_clients
 from bench.client.blocking_client import BlockingClient
 from bench.load import hostile_connections, hostile_conversations
-from bench.load.hostile_connections import BURST, FLOOD_BURST, HostileLoad, HostileTargets
+from bench.load.hostile_connections import BURST, HostileLoad, HostileTargets
 from bench.load.hostile_conversations import AS_PLANNED, WAYS, Conversations, plan
-from bench.load.hostile_counts import HostileCounts
-from bench.load.hostile_frames import Pool, send_pools
-from bench.load.hostile_members import HEARTBEATS, HOSTILE_KINDS
+from bench.load.hostile_counts import BY_SCHEMA, CHANGED_BYTES, REPEATED, HostileCounts
+from bench.load.hostile_frames import Writer
+from bench.load.hostile_members import HEARTBEATS, HOSTILE_KINDS, classic_member, requests_of
+from bench.load.hostile_pools import (
+    BURST_SIZE,
+    BURSTS,
+    MUTATIONS,
+    REPEATED_HEARTBEATS,
+    Mutator,
+    Pool,
+    send_pools,
+)
 from bench.load.offsets import groups_on
 from bench.servers import processes
-from protocol.members.requests import JOIN_GROUP
+from protocol.client.frames import frame_of
+from protocol.members.requests import JOIN_GROUP, LEAVE_GROUP
 from protocol.wire.apis import API
 from protocol.wire.frames import BadFrame, UnsupportedApiVersion, decode_request
 from tests.actors.coordinator.coordinators import running
 
 FRAMES = 10_000
 FRAMES_MIN = FRAMES // 20
+FLOOD_FRAMES = 5_000
 SECONDS_MAX = 30
 """A machine that is busy with other things sends fewer frames; nothing else depends on it."""
 
@@ -58,8 +69,73 @@ def test_pools_are_made_one_after_the_other_until_nobody_takes_them() -> None:
         if len(made) == 3:
             raise BrokenPipeError
 
-    send_pools(7, 50, SimpleNamespace(send=send))  # type: ignore[arg-type]
-    assert [pool.valid for pool in made] == [Pool(seed, 50).valid for seed in (7, 8, 9)]
+    floods = [_flood()]
+    send_pools(7, 50, floods, SimpleNamespace(send=send))  # type: ignore[arg-type]
+    again = [Pool(seed, 50, floods) for seed in (7, 8, 9)]
+    assert [pool.valid for pool in made] == [pool.valid for pool in again]
+    assert [pool.floods for pool in made] == [pool.floods for pool in again]
+
+
+def test_floods_are_distinct_mutations_of_valid_requests() -> None:
+    valid = _flood()
+    decoded = [decode_request(frame[4:]) for frame in valid]
+    mutator = Mutator(Writer(1), valid)
+    rows = [mutator.mutated() for _ in range(2_000)]
+    assert {kind for kind, _ in rows} == {f"{BY_SCHEMA}_{way}" for way in MUTATIONS}
+    contents = {frame[:8] + frame[12:] for _, frame in rows}
+    assert len(contents) == len(rows), "they differ in more than their correlation ids"
+    assert not contents & {frame[:8] + frame[12:] for frame in valid}
+    found = [decode_request(frame[4:]) for _, frame in rows]
+    assert {each.api_key for each in found} == {each.api_key for each in decoded}
+    messages = {each.message for each in decoded}
+    for (kind, _), each in zip(rows, found, strict=True):
+        assert kind == f"{BY_SCHEMA}_tags" or each.message not in messages
+
+
+def test_a_flood_leaves_its_group_its_members() -> None:
+    mutator = Mutator(Writer(2), _flood())
+    present = {"", *(f"member-{number}" for number in range(20))}
+    for _ in range(3_000):
+        _, frame = mutator.mutated()
+        request = decode_request(frame[4:])
+        if request.api_key == JOIN_GROUP:
+            assert request.message.member_id not in present
+        elif request.api_key == LEAVE_GROUP:
+            assert not present & {each.member_id for each in request.message.members}
+        elif request.api_key in HEARTBEATS and request.message.group_id == "flooding":
+            assert request.message.member_epoch > 0
+
+
+def test_a_burst_consists_of_the_kinds_that_it_counts() -> None:
+    valid = _flood()
+    pool = Pool(1, 10, [valid, valid])
+    assert [len(bursts) for bursts in pool.floods] == [BURSTS, BURSTS]
+    for burst in pool.floods[0]:
+        assert burst.size == burst.kinds.total() == BURST_SIZE
+        assert (burst.kinds[REPEATED], burst.kinds[CHANGED_BYTES]) == (REPEATED_HEARTBEATS, 1)
+        frames, rest = [], burst.frames
+        while rest:
+            size = 4 + int.from_bytes(rest[:4], "big")
+            frames.append(rest[:size])
+            rest = rest[size:]
+        assert len(frames) == BURST_SIZE
+        assert sum(frame in valid for frame in frames[:-1]) == REPEATED_HEARTBEATS
+
+
+def test_shares_are_of_all_frames_by_kind() -> None:
+    count = HostileCounts()
+    assert sum(count.shares().values()) == 0
+    count.sent.update(
+        {
+            "mutated_by_schema_ids": 30, "mutated_by_schema_null": 30, "mutated_bytes": 10,
+            "repeated_heartbeats": 10, "drawn_from_schemas": 10, "rough_bytes": 5,
+            "conversation_frames_as_planned": 5, "conversations": 1_000,
+        }
+    )  # fmt: skip
+    assert count.shares() == {
+        "mutated_by_schema": 0.6, "mutated_bytes": 0.1, "drawn_from_schemas": 0.1,
+        "rough_bytes": 0.05, "repeated_heartbeats": 0.1, "conversation_frames": 0.05,
+    }  # fmt: skip
 
 
 @pytest.mark.parametrize("kind", HOSTILE_KINDS)
@@ -132,6 +208,33 @@ def test_a_storm_of_bytes_harms_no_innocent(monkeypatch: pytest.MonkeyPatch) -> 
                 connection.api_versions()
 
 
+def test_a_flood_of_mutations_is_answered_and_leaves_its_groups_stable() -> None:
+    with running() as cluster:
+        bootstrap = [(each.listener.host, each.listener.port) for each in cluster.spec.places]
+        server = SimpleNamespace(address=bootstrap[0])
+        requests = hostile._floods(server, random.Random(1))  # type: ignore[arg-type]
+        pool = Pool(1, 100, list(requests.values()))
+        storm = HostileLoad(pool, HostileTargets((), floods=list(requests)))
+        deadline = time.monotonic() + SECONDS_MAX
+        try:
+            while storm.count.answered < FLOOD_FRAMES and time.monotonic() < deadline:
+                storm.turn()
+        finally:
+            storm.close()
+        assert storm.count.answered > FLOOD_FRAMES // 10
+        assert storm.count.answered > 0.9 * storm.count.frames, "few close the connection"
+        for number in range(3):
+            group_id = next(groups_on(number, 3, "flooding"))
+            with BlockingClient(bootstrap[0]) as connection:
+                address = connection.coordinator(group_id)
+            with BlockingClient(address) as connection:
+                (group,) = connection.describe((group_id,))
+            assert (group.group_state, len(group.members)) == (
+                "Stable",
+                hostile.FLOODING_MEMBERS,
+            )
+
+
 class Unheard(HostileLoad):
     """A storm with the clock in our hands, on connections that take all and answer nothing."""
 
@@ -139,25 +242,30 @@ class Unheard(HostileLoad):
         return SimpleNamespace(send=lambda _: None, close=lambda: None)
 
 
-def test_valid_heartbeats_fill_the_pace_that_other_frames_do_not_keep(
+def test_floods_fill_the_pace_that_other_frames_do_not_keep(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(
         hostile_connections, "RawConnection", lambda *_: SimpleNamespace(tick=lambda: None)
     )
     here = ("127.0.0.1", 1)
-    targets = HostileTargets([here], floods={here: [bytes(40)]})
-    storm = Unheard(Pool(1, 100), targets, per_second=5_000)
+    targets = HostileTargets([here], floods=[here])
+    storm = Unheard(Pool(1, 1_000, [_flood()]), targets, per_second=5_000)
     begun = storm.now_s
-    for second, mutated, flooding in ((0.1, 100, 400), (0.5, 500, 2_000), (1.2, 1_000, 4_000)):
+    share = 1 - hostile_connections.FLOOD_SHARE
+    for second in (0.1, 0.5, 0.8):
         storm.now_s = begun + second
         storm.mutated.turn()
         storm.flooding.turn()
-        assert storm.mutated.sent == pytest.approx(mutated, abs=2 * BURST)
+        assert storm.mutated.sent == pytest.approx(5_000 * second * share, abs=2 * BURST)
         due = 5_000 * second - storm.mutated.sent
-        most = hostile_connections.BURST_CONNECTIONS * (FLOOD_BURST + 1)
-        assert min(due, most) <= storm.flooding.sent <= min(due, most) + FLOOD_BURST + 1
-        assert storm.flooding.sent == pytest.approx(flooding, abs=5 * BURST + FLOOD_BURST)
+        most = hostile_connections.BURST_CONNECTIONS * BURST_SIZE
+        assert min(due, most) <= storm.flooding.sent <= min(due, most) + BURST_SIZE
+    sent = storm.count.sent
+    assert sum(sent.values()) == storm.mutated.sent + storm.flooding.sent
+    shares = storm.count.shares()
+    mutated = shares[BY_SCHEMA] + shares["drawn_from_schemas"]
+    assert mutated + shares[CHANGED_BYTES] + shares["rough_bytes"] > 0.8
 
 
 @pytest.mark.parametrize(
@@ -196,3 +304,10 @@ def test_a_failed_request_an_election_and_too_much_memory_are_broken_each() -> N
 
 def _epochs(status: dict) -> list[int]:  # type: ignore[type-arg]
     return [row["epoch"] for row in status["partitions"]]
+
+
+def _flood() -> list[bytes]:
+    draw = random.Random(1)
+    members = [classic_member("flooding", f"member-{n}", 3, "bench") for n in range(20)]
+    requests = [each for member in members for each in requests_of(draw, member, "hostile-1")]
+    return [bytes(frame_of(each)) for each in requests]
