@@ -36,11 +36,11 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
     from multiprocessing.connection import Connection
 
-BURSTS: Final = 100
+BURSTS: Final = 200
 """How many bursts are made for each group."""
 
-BURST_SIZE: Final = 100
-REPEATED_HEARTBEATS: Final = 14
+BURST_SIZE: Final = 50
+REPEATED_HEARTBEATS: Final = 20
 """So many frames of a burst are valid heartbeats, which keep the group's members alive."""
 
 COUNTS: Final = (0, 0, 2, 2, 2, 3, 3, 30)
