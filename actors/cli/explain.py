@@ -6,13 +6,12 @@ import json
 import sys
 import time
 from dataclasses import asdict
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final
 
 from actors.cli import admin
 from actors.cli.client import ClientError
 from actors.cli.session import FAILED, add_connection_flags, complain, connected, note
-from actors.cli.stories import ask
+from actors.cli.stories import ask, begin_sentence, shown_time
 from actors.clock import wall_ms
 from actors.errors import BadInputError
 from protocol.stories import json_form
@@ -80,7 +79,7 @@ def explain(client: AdminClient, args: Namespace) -> int:
     if not answered.stories and not args.follow and not _exists(client, args.group):
         complain(
             f"there is no group {named(args.group)}, and no rebalance of one is remembered since"
-            f" {_time(answered.since_ms)}"
+            f" {shown_time(answered.since_ms)}"
         )
         return FAILED
     shown = answered.stories[-args.last :]
@@ -115,14 +114,12 @@ def _print(answered: Answered, shown: Sequence[RebalanceStory], args: Namespace)
 
 
 def _now_line(now: UnderWay) -> str:
-    return f"{_time(now.since_ms)}      now  {under_way_sentence(now)}"
+    return f"{shown_time(now.since_ms)}      now  {under_way_sentence(now)}"
 
 
 def _begin(answered: Answered, count: int) -> str:
     total = len(answered.stories)
-    since = f"the history begins at {_time(answered.since_ms)}"
-    if answered.dropped:
-        since += ", older ones made room"
+    since = begin_sentence(answered, "history")
     if not total:
         return f"no rebalance; {since}"
     noun = "rebalance" if total == 1 else "rebalances"
@@ -136,7 +133,7 @@ def story_lines(
     """Return a story as lines; ``has_group``: with the group's name."""
     took = f"{seconds(story.took_ms):>8}"
     told = sentence(story) if has_group else short_sentence(story)
-    yield f"{_time(story.started_ms)} {took}  {told}"
+    yield f"{shown_time(story.started_ms)} {took}  {told}"
     if args.verbose:
         yield from (f"    {line}" for line in _details(story))
 
@@ -153,7 +150,7 @@ def _details(story: RebalanceStory) -> Iterator[str]:
     yield from map(_nobody, story.unserved)
     for event in story.events:
         reason = f": {quoted(event.reason)}" if event.reason else ""
-        yield f"{_time(event.time_ms)} {person(event.who)} {plain(event.what)}{reason}"
+        yield f"{shown_time(event.time_ms)} {person(event.who)} {plain(event.what)}{reason}"
     if story.more_events:
         yield f"and {story.more_events} earlier events"
 
@@ -248,7 +245,3 @@ def _follow(client: AdminClient, answered: Answered, args: Namespace) -> None:
 def _moment(now: UnderWay | None) -> tuple[object, ...]:
     """Return what makes a moment worth a line of its own: another step, or others are awaited."""
     return () if now is None else (now.since_ms, now.step, now.awaited)
-
-
-def _time(ms: int) -> str:
-    return datetime.fromtimestamp(ms / 1_000, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

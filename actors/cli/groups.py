@@ -2,22 +2,15 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final
 
 from actors.cli import admin
 from actors.cli.client import ClientError
+from actors.cli.events import show_events
 from actors.cli.group_views import show_group
 from actors.cli.internal_topics import add_topic_flags, delete_topics, internal_topics
 from actors.cli.offsets.reset import add_offset_flags, delete_offsets, reset_offsets
-from actors.cli.session import (
-    FAILED,
-    add_connection_flags,
-    complain,
-    connected,
-    group_events,
-    show,
-)
+from actors.cli.session import FAILED, add_connection_flags, complain, connected, show
 from actors.errors import BadInputError
 from protocol.wire.errors import ErrorCode
 
@@ -73,7 +66,8 @@ def add_parser(subparsers: _SubParsersAction[ArgumentParser]) -> None:
     parser.add_argument(
         "--events",
         action="store_true",
-        help="with --describe: show which members joined and left, and why (KIP-800)",
+        help="with --describe: show the rebalances, and which members joined and left, and why"
+        " (KIP-800)",
     )
     parser.add_argument("--verbose", action="store_true", help="show more columns")
     add_offset_flags(parser)
@@ -131,7 +125,7 @@ def _describe(client: AdminClient, args: Namespace) -> int:
             print()
         try:
             if view == "events":
-                _events(client, group_id, args)
+                show_events(client, group_id, args)
             else:
                 show_group(client, group_id, view, args)
         except ClientError as error:
@@ -147,25 +141,6 @@ def named_groups(client: AdminClient, args: Namespace) -> list[str]:
     if args.all_groups:
         return [each.group_id for each in admin.list_groups(client, (), ())]
     return list(args.group)
-
-
-def _events(client: AdminClient, group_id: str, args: Namespace) -> None:
-    node_id, _ = client.coordinator(group_id)
-    header = ["GROUP", "TIME", "EVENT", "CONSUMER-ID", "GROUP-INSTANCE-ID", "CLIENT-ID", "HOST"]
-    rows = [
-        (
-            group_id,
-            datetime.fromtimestamp(event.time_ms / 1_000, UTC).isoformat(timespec="milliseconds"),
-            event.kind,
-            event.member_id,
-            event.group_instance_id,
-            event.client_id,
-            event.client_host,
-            event.reason,
-        )
-        for event in group_events(args, node_id, group_id)
-    ]
-    show(args, [*header, "REASON"], rows)
 
 
 def _delete(client: AdminClient, args: Namespace) -> int:

@@ -10,14 +10,12 @@ from typing import TYPE_CHECKING, Final
 
 from actors.cli import discovery
 from actors.cli.client import AdminClient, parse_bootstrap
-from actors.cli.tables import documents, table
+from actors.cli.output.tables import documents, table
 from actors.errors import BadInputError, ExitCode
 
 if TYPE_CHECKING:
     from argparse import ArgumentParser, Namespace
     from collections.abc import Callable, Iterable, Sequence
-
-    from protocol.groups.facts import MemberEvent
 
 FAILED: Final = ExitCode.FAILURE
 
@@ -75,19 +73,6 @@ def show(args: Namespace, header: Sequence[str], rows: Iterable[Sequence[object]
         args.documents += documents(header, rows)
     else:
         print(table(header, rows))
-
-
-def group_events(args: Namespace, node_id: int, group_id: str) -> list[MemberEvent]:
-    """Ask a group's coordinator for its member events, over Ray: Kafka has no request for this."""
-
-    def question() -> list[MemberEvent]:
-        from actors.deployment import actors
-
-        return actors.events(node_id, group_id)
-
-    found = discovery.find_cluster(args.data_dir, args.address)
-    events: list[MemberEvent] = discovery.call_cluster(found, question)
-    return events
 
 
 def complain(sentence: str) -> None:

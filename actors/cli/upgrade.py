@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from actors.cli.client import TIMEOUT_S, AdminClient, named, parse_bootstrap
 from actors.cli.discovery import find_cluster, read_status
-from actors.cli.tables import table
+from actors.cli.output.tables import table
 from actors.errors import FailureError
 from actors.waiting import poll
 from failover.catalogue.levels import ROLLCALL_VERSION, LevelRange

@@ -64,7 +64,6 @@ if TYPE_CHECKING:
     from actors.workers.dispatcher import Workers
     from failover.catalogue.cluster_view import Node
     from protocol.groups.effects import Event, Request
-    from protocol.groups.facts import MemberEvent
     from storage.disk.rocks import RocksLog
     from storage.messages import Message
 
@@ -497,10 +496,6 @@ class Coordinator:
         """Restore all links (drills)."""
         if self._links is not None:
             self._links.mend()
-
-    def events(self, group_id: str) -> list[MemberEvent]:
-        """Return the member events of a group."""
-        return [] if self._pump is None else self._pump.host.led.events(group_id)
 
     def status(self) -> dict[str, Any]:
         """Return this coordinator's status as plain values."""

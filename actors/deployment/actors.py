@@ -44,7 +44,6 @@ if TYPE_CHECKING:
     from failover.catalogue.cluster_view import Node
     from failover.control.balancing import CoordinatorMove
     from protocol.groups.effects import Request
-    from protocol.groups.facts import MemberEvent
 
 AUTO: Final = "auto"
 CONNECT_S: Final = 5.0
@@ -185,10 +184,6 @@ class CoordinatorActor:
         asked = (self._coordinator.forwarded_here(request) for request in requests)
         answers = await asyncio.gather(*asked, return_exceptions=True)
         return [None if isinstance(answer, BaseException) else answer for answer in answers]
-
-    async def events(self, group_id: str) -> list[MemberEvent]:
-        """Return the member events of a group that this node leads."""
-        return self._coordinator.events(group_id)
 
     async def record(self) -> Recorded:
         """Return the recent events of the groups that are led here, as a file."""
@@ -406,12 +401,6 @@ def replace_coordinator(node_id: int, host: str | None) -> str:
     if why:
         raise FailureError(why)
     return str(to)
-
-
-def events(node_id: int, group_id: str) -> list[MemberEvent]:
-    """Return the member events of a group that ``node_id`` coordinates."""
-    found: list[MemberEvent] = _ask_coordinator(node_id, "events", group_id)
-    return found
 
 
 def record(node_id: int) -> Recorded:

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from actors.cli.client import parse_bootstrap
 from actors.cli.explain import story_as_json, story_lines
+from actors.cli.output.tables import documents, table
 from actors.cli.session import note
-from actors.cli.tables import documents, table
 from actors.cluster.listening_ports import LOCAL_HOST
 from actors.errors import BadInputError
 from protocol.stories.sentence import named

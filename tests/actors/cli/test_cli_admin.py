@@ -11,7 +11,6 @@ import pytest
 from confluent_kafka import Consumer
 
 from actors.cli import admin, discovery
-from actors.cli import groups as cli_groups
 from actors.cli import main as cli
 from actors.cli.client import AdminClient, parse_bootstrap, shown
 from actors.cli.configs import parse_configs
@@ -208,20 +207,57 @@ def test_all_groups_are_described_one_table_each(
     assert any(line.startswith(f"{group}-2 ") for line in said.lines)
 
 
-def test_events_tell_who_left_and_why(
-    cluster: Cluster, run: Run, topic: str, group: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """KIP-800: the reasons are shown."""
-    monkeypatch.setattr(cli_groups, "group_events", lambda _, *which: cluster.events(*which))
+def test_events_tell_who_left_and_why(cluster: Cluster, run: Run, topic: str, group: str) -> None:
+    """KIP-800: the reasons are shown, beside the rebalances; asked over the wire alone."""
     with member(cluster, group, topic, **{"group.instance.id": "a"}):
         words = ("--group", group, "--instance-id", "a", "--reason", "moved house")
         assert run("members", "--remove", *words).code == 0
-        said = run("groups", "--describe", "--group", group, "--events")
-    assert [row["EVENT"] for row in said.rows][:2] == ["joined", "left"]
-    joined, left = said.rows[:2]
+        said = until(lambda: both_rebalances(run, group), WITHIN_S, "both rebalances are told")
+    begin, *table = said.lines
+    assert re.fullmatch(
+        rf"group {group}: 2 rebalances, 2 events of members;"
+        r" the list begins at \d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ: nothing from before is kept",
+        begin,
+    )
+    rows = Said(0, "\n".join(table), "").rows
+    joined, left = (row for row in rows if row["EVENT"] != "rebalance")
+    assert (joined["EVENT"], left["EVENT"]) == ("joined", "left")
     assert (left["GROUP-INSTANCE-ID"], left["REASON"]) == ("a", "moved house")
     assert (joined["CLIENT-ID"], joined["HOST"]) == ("cli-test", "/127.0.0.1")
     assert left["TIME"].endswith("+00:00")
+    first, last = (row for row in rows if row["EVENT"] == "rebalance")
+    assert (first["GENERATION"], first["TRIGGER"]) == ("1", "joined")
+    assert (first["#PARTITIONS"], first["#MOVED"], first["#NEW"]) == ("2", "0", "2")
+    assert first["TOOK-MS"].isdecimal()
+    assert (last["TRIGGER"], last["REASON"]) == ("left", "moved house")
+
+
+def both_rebalances(run: Run, group: str) -> Said | None:
+    """Return the events once both rebalances are told: that is a moment later."""
+    said = run("groups", "--describe", "--group", group, "--events")
+    is_told = sum(" rebalance " in line for line in said.lines) == 2
+    return said if is_told else None
+
+
+def test_events_say_where_their_list_begins_though_it_is_empty(
+    cluster: Cluster, run: Run, topic: str, group: str
+) -> None:
+    set_offsets(cluster, group, topic, 1)
+    words = ("groups", "--describe", "--group", group, "--events")
+    (line,) = run(*words).lines
+    assert line.startswith(
+        f"group {group}: no rebalances, no events of members; the list begins at "
+    )
+    assert line.endswith("Z: nothing from before is kept")
+    (begin,) = json.loads(run(*words, "--json").lines[0])
+    assert (begin["event"], begin["group"]) == ("list-begins", group)
+    assert begin["reason"] in line
+
+
+def test_events_of_a_group_that_nobody_knows(run: Run) -> None:
+    said = run("groups", "--describe", "--group", "nobody", "--events")
+    assert said.code == 1
+    assert said.err.startswith("rollcall: there is no group nobody, and no event of one")
 
 
 def test_only_a_group_without_members_is_deleted(
