@@ -1,46 +1,20 @@
 """Administration over the wire (design, section 6): flags as in Kafka's own tools."""
 
 import base64
-import contextlib
 import json
 import re
 import socket
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 import pytest
-from confluent_kafka import Consumer
 
-from actors.cli import admin, discovery
-from actors.cli import main as cli
+from actors.cli import discovery
 from actors.cli.client import AdminClient, parse_bootstrap, shown
 from actors.cli.configs import parse_configs
 from actors.cluster.registry import RegisteredCluster
+from tests.actors.cli.commands import Run, member, rollcall, set_offsets
 from tests.actors.coordinator.coordinators import Cluster, running
 from tests.waiting import WITHIN_S, until
-
-
-class Said:
-    """What a command printed, and its exit code."""
-
-    def __init__(self, code: int, out: str, err: str) -> None:
-        self.code = code
-        self.lines = out.splitlines()
-        self.err = err.strip()
-
-    @property
-    def rows(self) -> list[dict[str, str]]:
-        """Read an aligned table: its columns begin where the header's words do."""
-        header = self.lines[0]
-        starts = [match.start() for match in re.finditer(r"(?<=  )\S|^\S", header)]
-        spans = list(zip(starts, [*starts[1:], None], strict=True))
-        names = [header[a:b].strip() for a, b in spans]
-        return [
-            dict(zip(names, (line[a:b].strip() for a, b in spans), strict=True))
-            for line in self.lines[1:]
-        ]
-
-
-Run = Callable[..., Said]
 
 
 @pytest.fixture(scope="module")
@@ -56,17 +30,6 @@ def run(cluster: Cluster, capsys: pytest.CaptureFixture[str]) -> Run:
     return lambda *words: rollcall(capsys, words[0], *where, *words[1:])
 
 
-def rollcall(capsys: pytest.CaptureFixture[str], *words: str) -> Said:
-    capsys.readouterr()
-    try:
-        code = cli.main(words)
-    except SystemExit as end:
-        assert isinstance(end.code, int)
-        code = end.code
-    said = capsys.readouterr()
-    return Said(code, said.out, said.err)
-
-
 @pytest.fixture
 def topic(run: Run, request: pytest.FixtureRequest) -> str:
     name = f"{request.function.__name__[5:60]}-topic"
@@ -78,33 +41,6 @@ def topic(run: Run, request: pytest.FixtureRequest) -> str:
 @pytest.fixture
 def group(request: pytest.FixtureRequest) -> str:
     return f"{request.function.__name__[5:60]}-group"
-
-
-@contextlib.contextmanager
-def member(cluster: Cluster, group: str, topic: str, **settings: object) -> Iterator[Consumer]:
-    """Hold a real consumer in the group, with all partitions of the topic."""
-    consumer = Consumer(
-        {
-            "bootstrap.servers": cluster.bootstrap,
-            "group.id": group,
-            "client.id": "cli-test",
-            "auto.offset.reset": "earliest",
-            "enable.auto.commit": False,
-            **settings,
-        }
-    )
-    consumer.subscribe([topic])
-    try:
-        until(lambda: consumer.poll(0.05) or consumer.assignment(), 20, "an assignment")
-        yield consumer
-    finally:
-        consumer.close()
-
-
-def set_offsets(cluster: Cluster, group: str, topic: str, offset: int) -> None:
-    """Commit as a client without a group does: topics hold no records, so no tool sets these."""
-    with AdminClient(parse_bootstrap(cluster.bootstrap)) as client:
-        admin.commit_offsets(client, group, {(topic, number): offset for number in range(2)})
 
 
 # --- groups
@@ -205,59 +141,6 @@ def test_all_groups_are_described_one_table_each(
     said = run("groups", "--describe", "--all-groups", "--state")
     assert said.lines.count("") >= 1
     assert any(line.startswith(f"{group}-2 ") for line in said.lines)
-
-
-def test_events_tell_who_left_and_why(cluster: Cluster, run: Run, topic: str, group: str) -> None:
-    """KIP-800: the reasons are shown, beside the rebalances; asked over the wire alone."""
-    with member(cluster, group, topic, **{"group.instance.id": "a"}):
-        words = ("--group", group, "--instance-id", "a", "--reason", "moved house")
-        assert run("members", "--remove", *words).code == 0
-        said = until(lambda: both_rebalances(run, group), WITHIN_S, "both rebalances are told")
-    begin, *table = said.lines
-    assert re.fullmatch(
-        rf"group {group}: 2 rebalances, 2 events of members;"
-        r" the list begins at \d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ: nothing from before is kept",
-        begin,
-    )
-    rows = Said(0, "\n".join(table), "").rows
-    joined, left = (row for row in rows if row["EVENT"] != "rebalance")
-    assert (joined["EVENT"], left["EVENT"]) == ("joined", "left")
-    assert (left["GROUP-INSTANCE-ID"], left["REASON"]) == ("a", "moved house")
-    assert (joined["CLIENT-ID"], joined["HOST"]) == ("cli-test", "/127.0.0.1")
-    assert left["TIME"].endswith("+00:00")
-    first, last = (row for row in rows if row["EVENT"] == "rebalance")
-    assert (first["GENERATION"], first["TRIGGER"]) == ("1", "joined")
-    assert (first["#PARTITIONS"], first["#MOVED"], first["#NEW"]) == ("2", "0", "2")
-    assert first["TOOK-MS"].isdecimal()
-    assert (last["TRIGGER"], last["REASON"]) == ("left", "moved house")
-
-
-def both_rebalances(run: Run, group: str) -> Said | None:
-    """Return the events once both rebalances are told: that is a moment later."""
-    said = run("groups", "--describe", "--group", group, "--events")
-    is_told = sum(" rebalance " in line for line in said.lines) == 2
-    return said if is_told else None
-
-
-def test_events_say_where_their_list_begins_though_it_is_empty(
-    cluster: Cluster, run: Run, topic: str, group: str
-) -> None:
-    set_offsets(cluster, group, topic, 1)
-    words = ("groups", "--describe", "--group", group, "--events")
-    (line,) = run(*words).lines
-    assert line.startswith(
-        f"group {group}: no rebalances, no events of members; the list begins at "
-    )
-    assert line.endswith("Z: nothing from before is kept")
-    (begin,) = json.loads(run(*words, "--json").lines[0])
-    assert (begin["event"], begin["group"]) == ("list-begins", group)
-    assert begin["reason"] in line
-
-
-def test_events_of_a_group_that_nobody_knows(run: Run) -> None:
-    said = run("groups", "--describe", "--group", "nobody", "--events")
-    assert said.code == 1
-    assert said.err.startswith("rollcall: there is no group nobody, and no event of one")
 
 
 def test_only_a_group_without_members_is_deleted(
