@@ -60,14 +60,12 @@ def add_parser(subparsers: _SubParsersAction[ArgumentParser]) -> None:
     parser.add_argument(
         "--verbose", action="store_true", help="also show members, partitions and events"
     )
-    parser.set_defaults(run=_run)
+    parser.set_defaults(run=_run, documents=None)
 
 
 def _run(args: Namespace) -> int:
     if not 1 <= args.last <= LAST_MAX:
         raise BadInputError(f"--last must be from 1 to {LAST_MAX}")
-    as_json, args.json = args.json, False  # it prints its own documents
-    args.as_json = as_json
     return connected(explain)(args)
 
 
@@ -83,7 +81,7 @@ def explain(client: AdminClient, args: Namespace) -> int:
         )
         return FAILED
     shown = answered.stories[-args.last :]
-    if args.as_json:
+    if args.json:
         _print_json(answered, shown, args)
     else:
         _print(answered, shown, args)
@@ -232,13 +230,13 @@ def _follow(client: AdminClient, answered: Answered, args: Namespace) -> None:
             if seen.get(story.key, -1) >= story.revision:
                 continue
             seen[story.key] = story.revision
-            if args.as_json:
+            if args.json:
                 print(json.dumps(story_as_json(story)), flush=True)
             else:
                 print("\n".join(story_lines(story, args)), flush=True)
         if newer.now is not None and told_now != _moment(newer.now):
             document = json.dumps({"under_way": _now_as_json(newer.now)})
-            print(document if args.as_json else _now_line(newer.now), flush=True)
+            print(document if args.json else _now_line(newer.now), flush=True)
         told_now = _moment(newer.now)
 
 

@@ -10,7 +10,15 @@ from actors.cli.events import show_events
 from actors.cli.group_views import show_group
 from actors.cli.internal_topics import add_topic_flags, delete_topics, internal_topics
 from actors.cli.offsets.reset import add_offset_flags, delete_offsets, reset_offsets
-from actors.cli.session import FAILED, add_connection_flags, complain, connected, show
+from actors.cli.session import (
+    FAILED,
+    add_connection_flags,
+    complain,
+    connected,
+    show,
+    tell_done,
+    tell_failed,
+)
 from actors.errors import BadInputError
 from protocol.wire.errors import ErrorCode
 
@@ -20,6 +28,7 @@ if TYPE_CHECKING:
 
     from actors.cli.client import AdminClient
 
+STATUS: Final = ("GROUP", "STATUS")
 STATES: Final = (
     "Stable", "Empty", "Dead", "PreparingRebalance", "CompletingRebalance",
     "Assigning", "Reconciling", "NotReady",
@@ -145,20 +154,16 @@ def named_groups(client: AdminClient, args: Namespace) -> list[str]:
 
 def _delete(client: AdminClient, args: Namespace) -> int:
     code = 0
-    deleted = []
     for group_id in named_groups(client, args):
         topics = _internal_topics(client, group_id, args)
         error = admin.delete_group(client, group_id)
         if error == ErrorCode.none:
-            deleted.append([group_id, "deleted"])
-            if not args.json:
-                print(f"group {group_id} is deleted")
+            tell_done(args, f"group {group_id} is deleted", STATUS, (group_id, "deleted"))
             code = delete_topics(client, group_id, topics) or code
         else:
             complain(f"group {group_id} is not deleted: {admin.said(error)}")
             code = FAILED
-    if args.json:
-        show(args, ["GROUP", "STATUS"], deleted)
+            tell_failed(args, STATUS, (group_id, admin.said(error)))
     return code
 
 
