@@ -82,7 +82,7 @@ def test_traces_are_written_to_a_file(tmp_path: Path, monkeypatch: pytest.Monkey
         for scope in resource["scopeSpans"]
         for span in scope["spans"]
     }
-    assert {"drill kill-leader", "kill", "rebalance orders", "join", "sync"} <= kinds.keys()
+    assert {"drill kill-leader", "kill", "rebalance: member left", "join", "sync"} <= kinds.keys()
     assert re.fullmatch("[0-9a-f]{32}", kinds["kill"]["traceId"])
     assert kinds["kill"]["parentSpanId"] == kinds["drill kill-leader"]["spanId"]
     assert kinds["kill"]["kind"] == 1  # a number, as OTLP has it in JSON

@@ -75,7 +75,7 @@ def test_traces_and_metrics_arrive(collector: Collector) -> None:
             spans = [span for scope in resource.scope_spans for span in scope.spans]
             roots += [span for span in spans if not span.parent_span_id]
     said = [{each.key: each.value.string_value for each in root.attributes} for root in roots]
-    assert [root.name for root in roots] == ["rebalance g", "rebalance g"]
+    assert [root.name for root in roots] == ["rebalance: member joined"] * 2
     assert [each["rollcall.rebalance.inferred"] for each in said] == [
         "it is new in generation 1",
         "it is new in generation 2",
