@@ -44,6 +44,12 @@ groups.shop.heartbeat_interval_ms = 600
 """
 
 
+SPARK = {
+    "PYSPARK_SUBMIT_ARGS": "--master local[1] pyspark-shell",
+    "PYSPARK_PYTHON": sys.executable,
+}
+
+
 @pytest.fixture
 def traced_node(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[OneNode]:
     """A coordinator and a run that write their traces to files of one directory."""
@@ -98,13 +104,13 @@ def test_a_load_run_is_a_trace_with_a_span_for_each_part(
     done = subprocess.run(
         [sys.executable, "-m", "bench.load.submit", *words, "--tasks", "1"],
         cwd=Path(__file__).parents[2],
-        env={**os.environ, "PYSPARK_SUBMIT_ARGS": "--master local[1] pyspark-shell"},
+        env={**os.environ, **SPARK},
         capture_output=True,
         text=True,
         check=False,
         timeout=patient(120),
     )
-    assert done.returncode in (0, 1), done.stderr  # 1: the verdict of a slow machine
+    assert "verdict: " in done.stdout, done.stderr  # not clean, on a slow machine
     spans = spans_in(traces)
     root = the_run(spans, "load spark")
     assert attributes(root)["rollcall.run.kind"] == "load"

@@ -11,6 +11,7 @@ import pytest
 from confluent_kafka import Consumer
 
 from actors.telemetry.observer import Telemetry
+from actors.telemetry.root_names import ROOT_NAMES
 from actors.telemetry.transports import DEFAULT, TRANSPORTS
 from protocol.stories.causes import Cause
 from tests.actors.telemetry.causes.test_causes import PAIRS, TYPES
@@ -123,6 +124,7 @@ def test_every_cause_of_every_type_is_found_in_the_backend(
             continue  # nothing but the member's id changes: there is no rebalance
         found = find(jaeger, "causes", group__type=group_type, rebalance__cause=cause)
         assert root(found)["tags"]["messaging.consumer.group.name"] == GROUP
+        assert root(found)["operationName"] == ROOT_NAMES[cause]
     after = root(find(jaeger, "causes", group__type="streams", rebalance__cause=Cause.FAILOVER))
     (link,) = (each["traceID"] for each in after["references"])
     failover = until(partial(trace_with, jaeger, "causes", link), FOUND_S, "the failover's trace")
