@@ -227,6 +227,11 @@ class LocalCoordinator(Coordinator):
         self._faults = cluster.faults
         cluster.faults.slow(self._dispatcher)
 
+    async def _prepare(self) -> None:
+        """Prepare no API version: most tests use few, and nobody else waits for their first use."""
+        self._is_prepared = True
+        self._look_around()
+
     def _begin(self, disk: RocksLog) -> Pump:
         pump = super()._begin(disk)
         self._faults.install(pump)
