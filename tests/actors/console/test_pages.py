@@ -286,7 +286,7 @@ def removal(
 ) -> object:
     async def test() -> tuple[int, list[tuple[str, str, str]]]:
         console = Console()
-        console.source.can_remove = bool(setting)
+        console.source.may_act = bool(setting)
         answer = await console.ask("/remove", "POST", body=form.encode(), **headers)
         return answer.status, console.source.removed
 
@@ -314,7 +314,7 @@ def test_without_the_config_there_are_no_actions() -> None:
     assert "Remove…" not in get("/group?id=orders").text
 
     def may(source: FakeSource) -> None:
-        source.can_remove = True
+        source.may_act = True
 
     assert "Remove…" in get("/group?id=orders", setting=may).text
     asked = get("/remove?id=orders&member=web-1-id", setting=may)
