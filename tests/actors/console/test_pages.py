@@ -11,7 +11,9 @@ import pytest
 from actors.console import streams as streams_module
 from actors.console.app import HEADERS, NOT_FOUND, ConsolePages
 from actors.console.hub import GROUPS_KEPT, PACE_MS, Hub
+from actors.console.selection import ROWS_MAX, SORTS
 from actors.console.source import GroupList
+from actors.console.views import TYPES
 from tests.actors.console.asked import Answer, ask
 from tests.actors.console.sources import HOSTILE, NOW_MS, FakeSource, cluster, detail, group, story
 
@@ -166,6 +168,29 @@ def test_ten_thousand_groups_are_filtered_sorted_and_cut_here() -> None:
     assert f"{len(wanted)} groups, page 2" in answer.text
     assert len(answer.body) < 60_000
     assert "g-" not in "".join(re.findall(r'id=(g-\d+)"', get("/?q=none", setting=many).text))
+
+
+def test_ten_thousand_groups_are_sorted_by_each_column_both_ways() -> None:
+    groups = [
+        group(f"g-{n:05}", n % 97, lag=n * 7 % 10_007, lately=n % 13, group_type=TYPES[n % 4],
+              state="Empty" if n % 2 else "Stable")
+        for n in range(10_000)
+    ]  # fmt: skip
+
+    async def test() -> None:
+        console = Console()
+        console.source.list = GroupList(groups=groups)
+        for name, key in SORTS.items():
+            for order in ("asc", "desc"):
+                answer = await console.ask(f"/?sort={name}&order={order}")
+                names = re.findall(r'id=(g-\d+)"', answer.text)
+                known = {each.group_id: key(each) for each in groups}
+                firsts = sorted(known.values(), reverse=order == "desc")[:ROWS_MAX]  # type: ignore[type-var]
+                assert [known[each] for each in names] == firsts, (name, order)
+                assert len(answer.body) < 60_000
+        assert console.source.asked == ["groups"]
+
+    asyncio.run(test())
 
 
 @pytest.mark.parametrize("query", ["page=99999999", "page=-1", "page=%C2%B2", "sort=x&order=y",
