@@ -168,6 +168,10 @@ class CoordinatorActor:
         """Replace a damaged log with an empty one."""
         self._coordinator.start_empty()
 
+    async def die(self) -> None:
+        """End this process at once, as a crash does (drills)."""
+        os.kill(os.getpid(), signal.SIGKILL)
+
     async def cut(self, node_ids: Sequence[int]) -> None:
         """Cut the links to these nodes (drills)."""
         self._coordinator.cut(node_ids)
@@ -249,6 +253,13 @@ class ControllerActor:
     async def end_drain(self, node_id: int) -> None:
         """Allow a drained node to lead again."""
         await self._controller.end_drain(node_id)
+
+    async def drill(self, name: str, *arguments: int) -> tuple[str, str]:
+        """Carry out a drill; return what was done, or "" and why it was not."""
+        try:
+            return await self._controller.drills.carry_out(name, *arguments), ""
+        except CommandError as error:
+            return "", str(error)
 
     async def replace(self, node_id: int, host: str | None) -> tuple[str, str]:
         """Move a coordinator to another host; return the host, or "" and why that failed."""
