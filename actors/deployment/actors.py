@@ -28,9 +28,10 @@ from actors.errors import (
     NoClusterError,
     NoRayError,
 )
+from actors.logs.file import log_to_file
+from actors.logs.line_format import format_of
 from actors.priority import EVENT_LOOP_NICENESS, raise_own_priority
 from actors.skip_hypothesis import skip_hypothesis
-from actors.telemetry.log_file import log_to_file
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -86,7 +87,7 @@ class CoordinatorActor:
         from actors.telemetry.observer import Telemetry, open_metrics
 
         raise_own_priority(EVENT_LOOP_NICENESS)
-        log_to_file(spec.text_log_path(coordinator_name(node_id)))
+        log_to_file(spec.text_log_path(coordinator_name(node_id)), format_of(spec.overrides))
         resource = {
             "service.instance.id": coordinator_name(node_id),
             "rollcall.cluster_id": spec.cluster_id,
@@ -221,7 +222,7 @@ class ControllerActor:
         from actors.cluster.data_dir import hold_lock
         from actors.deployment.controller import Controller
 
-        log_to_file(spec.text_log_path(CONTROLLER))
+        log_to_file(spec.text_log_path(CONTROLLER), format_of(spec.overrides))
         self._lock = hold_lock(spec.data_dir)
         self._controller = Controller(spec, Actors(), hosts)
         self._starting = asyncio.get_running_loop().create_task(self._controller.start())
