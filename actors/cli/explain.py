@@ -16,10 +16,10 @@ from actors.clock import wall_ms
 from actors.errors import BadInputError
 from protocol.stories import json_form
 from protocol.stories.sentence import (
+    event_text,
     named,
     person,
     plain,
-    quoted,
     seconds,
     sentence,
     short_sentence,
@@ -147,8 +147,7 @@ def _details(story: RebalanceStory) -> Iterator[str]:
         yield f"and {story.more_moves} more {plain(story.units)}"
     yield from map(_nobody, story.unserved)
     for event in story.events:
-        reason = f": {quoted(event.reason)}" if event.reason else ""
-        yield f"{shown_time(event.time_ms)} {person(event.who)} {plain(event.what)}{reason}"
+        yield f"{shown_time(event.time_ms)} {event_text(event)}"
     if story.more_events:
         yield f"and {story.more_events} earlier events"
 

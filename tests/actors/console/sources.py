@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from actors.console.source import (
+    ActionRefusedError,
     Cluster,
     GroupDetail,
     GroupList,
@@ -88,8 +89,10 @@ def cluster(leader: int | None = 0, epoch: int = 4, **more: object) -> Cluster:
             for n in range(3)
         ),
         "partitions": (
-            ShownPartition(title="partition 0", leader=leader, epoch=epoch, replicas=(0, 1, 2),
-                      in_sync=(0, 1), remark="lease for 900 ms"),
+            ShownPartition(
+                title="partition 0", number=0, leader=leader, epoch=epoch, replicas=(0, 1, 2),
+                in_sync=(0, 1), remark="lease for 900 ms",
+            ),
         ),
         "workers": (Worker(name="assignor 0", state="Running", runs=5, waiting=1),),
     }  # fmt: skip
@@ -101,7 +104,9 @@ class FakeSource:
 
     def __init__(self) -> None:
         self.title = "cluster c-1"
-        self.can_remove = False
+        self.may_act = self.may_drill = False
+        self.refusal = ""
+        self.drilled: list[tuple[object, ...]] = []
         self.list = GroupList(groups=(group("orders"), group("payments", 40)))
         self.details = {"orders": detail()}
         self.shown = cluster()
@@ -129,6 +134,13 @@ class FakeSource:
     async def remove(self, group_id: str, removed: Member, reason: str) -> None:
         self._note("remove")
         self.removed.append((group_id, removed.member_id, reason))
+
+    async def drill(self, name: str, *arguments: int) -> str:
+        self._note("drill")
+        if self.refusal:
+            raise ActionRefusedError(self.refusal)
+        self.drilled.append((name, *arguments))
+        return f"{name} is done."
 
     async def metrics(self) -> str | None:
         self._note("metrics")
