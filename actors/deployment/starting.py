@@ -22,7 +22,7 @@ from actors.cluster.ray_calls import (
 from actors.cluster.ray_peers import CONSOLE, CONTROLLER, assignor_name, cause, coordinator_name
 from actors.console.actor import ConsoleActor
 from actors.deployment.actors import ControllerActor
-from actors.deployment.ray_hosts import RayHosts, create_coordinator
+from actors.deployment.ray_hosts import RayHosts, create_coordinator, with_environment
 from actors.deployment.status import console_moved
 from actors.errors import AlreadyRunningError, FailureError
 from actors.waiting import poll
@@ -151,8 +151,8 @@ def _start_workers(spec: ClusterSpec) -> None:
     for number in range(spec.workers):
         name = assignor_name(number)
         log_path = spec.text_log_path(name)
-        place = near(nodes[number % len(nodes)])
-        worker = actor(AssignorWorker, name, time_limit_ms, log_path, WORKER_NICENESS, **place)
+        options = {**near(nodes[number % len(nodes)]), **with_environment(spec)}
+        worker = actor(AssignorWorker, name, time_limit_ms, log_path, WORKER_NICENESS, **options)
         worker.warm_up.remote()
 
 
