@@ -107,14 +107,15 @@ class PolledMembers:
             with self._lock:
                 for each in self._members.values():
                     with suppress(KafkaException):
-                        each.poll(0)
+                        if (message := each.poll(0)) is not None and message.error() is None:
+                            each.commit(message, asynchronous=True)
 
 
 @contextmanager
 def members_of(
-    cluster: RunningCluster, group_id: str, partitions: int, protocol: str = "classic"
+    bootstrap: str, group_id: str, partitions: int, protocol: str = "classic"
 ) -> Iterator[PolledMembers]:
     """Create a group's topic, which has its name; its members are to join."""
-    create_topics(cluster.bootstrap, [group_id], partitions)
-    with closing(PolledMembers(cluster.bootstrap, group_id, group_id, protocol)) as made:
+    create_topics(bootstrap, [group_id], partitions)
+    with closing(PolledMembers(bootstrap, group_id, group_id, protocol)) as made:
         yield made

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import replace
 
+from actors.clock import wall_ms
 from actors.console.source import (
     ActionRefusedError,
     Cluster,
@@ -196,3 +197,46 @@ class FakeSource:
             partitions=(ShownPartition(title=name, leader=None, remark=name),),
         )
         self.title = name
+
+
+def storm() -> FakeSource:
+    """Return a group whose member web-3 exceeds its poll timeout again and again."""
+    now, source = wall_ms(), FakeSource()
+    source.title = "cluster orders-production"
+    web = Who(name="web-3", member_id="web-3-5f0c", client_id="web-3", host="/10.0.0.4")
+    slow = Who(name="web-9", member_id="web-9-77ab", client_id="web-9", host="/10.0.0.9")
+    stories = []
+    for number in range(12):
+        has_left = number % 2 == 0
+        began = now - 40_000 * (12 - number)
+        stories.append(
+            story(
+                number=number,
+                cause=Cause.POLL_TIMEOUT if has_left else Cause.JOINED,
+                reason="consumer poll timeout has expired" if has_left else "",
+                started_ms=began,
+                ended_ms=began + (12_900 if has_left else 3_300),
+                before=number + 7,
+                after=number + 8,
+                total=24,
+                moved=6 if has_left else 4,
+                who=web,
+                waits=(
+                    Waited(what=Wait.JOIN, wait_ms=12_100 if has_left else 2_900, who=(slow,)),
+                    Waited(what=Wait.ASSIGNMENT, wait_ms=600 if has_left else 300),
+                ),
+                moves=tuple(
+                    Move(unit=f"orders-{n}", before="web-9" if n < 21 else "web-1", after="web-3")
+                    for n in range(18, 24)
+                ),
+                unserved=(Unserved(who=web, count=6, unserved_ms=17_400),) if has_left else (),
+            )
+        )
+    members = [
+        replace(member(f"web-{n}"), owned=tuple(f"orders-{p}" for p in owned), epoch=None)
+        for n, owned in ((1, range(6)), (2, range(6, 12)), (9, range(12, 18)), (3, range(18, 24)))
+    ]
+    source.details["orders"] = detail(
+        members=members, units=[f"orders-{n}" for n in range(24)], stories=stories, epoch=19
+    )
+    return source

@@ -1,15 +1,13 @@
 """The console of a running cluster: its pages in a real Chromium, and the drills it carries out."""
 
-import re
 from collections.abc import Iterator
 from http.client import HTTPConnection
 from typing import Any
 from urllib.parse import urlencode, urlsplit
 
 import pytest
-from playwright.sync_api import Browser, Page
+from playwright.sync_api import Browser
 
-from bench.servers.open_pages import UPDATES
 from tests.actors.console.real_cluster import (
     NODES,
     WELL_S,
@@ -18,6 +16,7 @@ from tests.actors.console.real_cluster import (
     members_of,
     real_cluster,
 )
+from tests.actors.console.served import await_updates, see
 from tests.browser import chromium, opened
 from tests.conftest import RunningCluster
 from tests.waiting import WITHIN_S, until
@@ -98,25 +97,13 @@ def browser() -> Iterator[Browser]:
         yield started
 
 
-def await_live(page: Page) -> None:
-    until(lambda: page.evaluate(UPDATES) >= 1, WITHIN_S, "the page is up to date")
-
-
-def see(page: Page, selector: str, pattern: str) -> None:
-    """Wait until a part of a page says something."""
-    part = page.locator(selector)
-    until(
-        lambda: re.search(pattern, part.inner_text(), re.DOTALL), WELL_S, f"{selector}: {pattern}"
-    )
-
-
 def test_a_browser_sees_a_rebalance_and_a_failover_without_complaints(
     running: RunningCluster, browser: Browser
 ) -> None:
     url, group = running.ready["console"], group_of(1)
     await_well(running)
     complaints: list[str] = []
-    with members_of(running, group, PARTITIONS) as members:
+    with members_of(running.bootstrap, group, PARTITIONS) as members:
         members.join("web-1")
         members.await_all_own(PARTITIONS)
         with opened(browser, f"{url}/group?id={group}") as watched:
@@ -134,7 +121,7 @@ def test_a_browser_sees_a_rebalance_and_a_failover_without_complaints(
         leader = leaders(await_well(running))[1]
         with opened(browser, f"{url}/cluster") as watched:
             page = watched.page
-            await_live(page)
+            await_updates(page)
             see(page, "#nodes", r"log .* free")
             page.get_by_label(f"Kill coordinator {leader}").click()
             page.get_by_role("button", name="Kill it").click()
