@@ -176,7 +176,8 @@ _LISTENERS = (
          "The port of the console, on the host where Ray starts it. 0: a free port is chosen at the"
          " first start and kept.", high=65535),
     _flag("console.actions.enable", False,
-          "Whether members may be removed from groups in the console, by all who can reach it."),
+          "Whether all who can reach the console may remove members from groups, drain and kill"
+          " coordinators, and move leaders."),
 )  # fmt: skip
 
 _SECURITY = (

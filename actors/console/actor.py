@@ -42,8 +42,8 @@ class ConsoleActor:
         log_to_file(spec.text_log_path(CONSOLE), format_of(spec.overrides))
         self._address = replace(spec.console, host=spec.console.host or ray_calls.machine_address())
         self._actors = Actors()
-        can_remove = Configs(spec.overrides).boolean(ACTIONS)
-        self._source = RollcallSource(spec, self._actors, can_remove=can_remove)
+        may_act = Configs(spec.overrides).boolean(ACTIONS)
+        self._source = RollcallSource(spec, self._actors, may_act=may_act)
         self._server = ConsoleServer(self._source)
         self._opening = asyncio.get_running_loop().create_task(self._open())
         self._telling: asyncio.Task[None] | None = None

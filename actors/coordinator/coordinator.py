@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any, Final
 from actors.clock import BEAT_MS, Clock
 from actors.coordinator import formation, gc_tuning, log_opening
 from actors.coordinator.binding import Binding
+from actors.coordinator.disk_room import DiskRoom
 from actors.coordinator.incidents import Incidents, Recorded
 from actors.coordinator.log_opening import can_be_healed, may_pass, open_log
 from actors.coordinator.loop_watch import INTERVAL, LoopWatch
@@ -65,7 +66,6 @@ if TYPE_CHECKING:
     from actors.workers.dispatcher import Workers
     from failover.catalogue.cluster_view import Node
     from protocol.groups.effects import Event, Request
-    from protocol.groups.facts import MemberEvent
     from storage.disk.rocks import RocksLog
     from storage.messages import Message
 
@@ -121,6 +121,7 @@ class Coordinator:
         self._configs = configs
         self._binding = Binding()
         self._incidents = Incidents(spec.incidents_path(), spec.cluster_id, node_id)
+        self._room = DiskRoom(spec.log_path(node_id), self._loop)
         self._limited_by: Configs | None = None
         self._seen = CatalogImage()
         self._disk: RocksLog | None = None
@@ -502,10 +503,6 @@ class Coordinator:
         if self._links is not None:
             self._links.mend()
 
-    def events(self, group_id: str) -> list[MemberEvent]:
-        """Return the member events of a group."""
-        return [] if self._pump is None else self._pump.host.led.events(group_id)
-
     def status(self) -> dict[str, Any]:
         """Return this coordinator's status as plain values."""
         pump = self._pump
@@ -525,6 +522,7 @@ class Coordinator:
             "levels": {"supported": list(levels.SUPPORTED), "finalized": self._seen.level},
             "partitions": [] if host is None else [asdict(row) for row in host.status(self.now())],
             "sync_ms": {} if pump is None else pump.syncs.status(),
+            "disk": self._room.status(),
         }
 
     def metrics(self) -> dict[str, Any]:

@@ -161,6 +161,11 @@ class Pump:
         )
         stories.upon_news = self._stories.store
 
+    @property
+    def has_told(self) -> bool:
+        """Whether all facts so far are told, and what was told of them is remembered."""
+        return self._stories is None or self._stories.is_idle
+
     def _in_loop(self, do: Callable[[Any], None], argument: Any) -> None:
         """Call a function on the event loop, from another thread; not once that is closed."""
         with suppress(RuntimeError):

@@ -45,7 +45,6 @@ if TYPE_CHECKING:
     from failover.catalogue.cluster_view import Node
     from failover.control.balancing import CoordinatorMove
     from protocol.groups.effects import Request
-    from protocol.groups.facts import MemberEvent
 
 AUTO: Final = "auto"
 CONNECT_S: Final = 5.0
@@ -171,6 +170,10 @@ class CoordinatorActor:
         """Replace a damaged log with an empty one."""
         self._coordinator.start_empty()
 
+    async def die(self) -> None:
+        """End this process at once, as a crash does (drills)."""
+        os.kill(os.getpid(), signal.SIGKILL)
+
     async def cut(self, node_ids: Sequence[int]) -> None:
         """Cut the links to these nodes (drills)."""
         self._coordinator.cut(node_ids)
@@ -188,10 +191,6 @@ class CoordinatorActor:
         asked = (self._coordinator.forwarded_here(request) for request in requests)
         answers = await asyncio.gather(*asked, return_exceptions=True)
         return [None if isinstance(answer, BaseException) else answer for answer in answers]
-
-    async def events(self, group_id: str) -> list[MemberEvent]:
-        """Return the member events of a group that this node leads."""
-        return self._coordinator.events(group_id)
 
     async def record(self) -> Recorded:
         """Return the recent events of the groups that are led here, as a file."""
@@ -255,6 +254,13 @@ class ControllerActor:
     async def end_drain(self, node_id: int) -> None:
         """Allow a drained node to lead again."""
         await self._controller.end_drain(node_id)
+
+    async def drill(self, name: str, *arguments: int) -> tuple[str, str]:
+        """Carry out a drill; return what was done, or "" and why it was not."""
+        try:
+            return await self._controller.drills.carry_out(name, *arguments), ""
+        except CommandError as error:
+            return "", str(error)
 
     async def replace(self, node_id: int, host: str | None) -> tuple[str, str]:
         """Move a coordinator to another host; return the host, or "" and why that failed."""
@@ -415,12 +421,6 @@ def replace_coordinator(node_id: int, host: str | None) -> str:
     if why:
         raise FailureError(why)
     return str(to)
-
-
-def events(node_id: int, group_id: str) -> list[MemberEvent]:
-    """Return the member events of a group that ``node_id`` coordinates."""
-    found: list[MemberEvent] = _ask_coordinator(node_id, "events", group_id)
-    return found
 
 
 def record(node_id: int) -> Recorded:

@@ -13,10 +13,11 @@ import os
 import socket
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final
 
 from actors.clock import boot_ms
 from actors.cluster.ray_peers import CONSOLE, UNREACHED, assignor_name, coordinator_name
+from actors.deployment.drills import Drills
 from actors.deployment.mover import Mover, reports_of
 from actors.deployment.status import (
     LEADER,
@@ -43,6 +44,7 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Mapping, Sequence
 
     from actors.cluster.spec import Address, ClusterSpec
+    from actors.deployment.drills import ActorCaller
     from actors.deployment.host_watch import HostControl
     from actors.deployment.mover import Statuses
     from failover.control.leadership_planner import Order
@@ -84,13 +86,6 @@ KEEP_ALIVE: Final = {
 }
 """When a host vanishes, nothing ends its connections: the kernel asks it each second (1), and gives
 up after so many questions without an answer."""
-
-
-class ActorCaller(Protocol):
-    """Calls to other actors (:class:`actors.cluster.ray_peers.Actors`)."""
-
-    async def ask(self, name: str, method: str, *arguments: object, wait_s: float = ...) -> Any:
-        """Call a method of a named actor; raises one of ``UNREACHED``."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,6 +130,7 @@ class Controller:
         self._seen: Statuses = {}
         self._seen_ms = 0
         self.mover = Mover(self, hosts, self._tasks)
+        self.drills = Drills(self, actors)
 
     async def start(self) -> None:
         """Start to watch."""
@@ -369,11 +365,15 @@ class Controller:
             _log.warning("coordinator %d has a damaged log and starts with an empty one", node_id)
             await self._tell(node_id, "start_empty")
 
-    # --- what the mover needs
+    # --- what the mover and drills need
 
     async def statuses(self) -> dict[int, dict[str, Any]]:
         """Return the status of every coordinator that answers."""
         return await self._ask_all("status", STATUS_S)
+
+    def processes(self) -> list[int]:
+        """Return the process of each coordinator; 0: it is not up."""
+        return [node.pid if node.is_up else 0 for node in self._nodes]
 
     def keep_from_leading(self, node_id: int, is_kept: bool = True) -> None:
         """Transfer leaderships away from a coordinator, by advice alone; or let it lead again."""

@@ -2,21 +2,22 @@
 
 import json
 import re
+from collections import defaultdict
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
 from tests.conftest import NewCluster, RunningCluster, rollcall
-from tests.otlp_receiver import OtlpReceiver, receiving
+from tests.otlp_sink import Sink, running
 from tests.waiting import WITHIN_S, until
 
 UTC = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z")
 
 
 @pytest.fixture
-def receiver(monkeypatch: pytest.MonkeyPatch) -> Iterator[OtlpReceiver]:
-    with receiving() as server:
+def sink(monkeypatch: pytest.MonkeyPatch) -> Iterator[Sink]:
+    with running() as server:
         monkeypatch.setenv("OTEL_EXPORTER_OTLP_METRICS_ENDPOINT", f"{server.endpoint}/v1/metrics")
         monkeypatch.setenv("OTEL_METRIC_EXPORT_INTERVAL", "1000")
         yield server
@@ -29,6 +30,17 @@ def rows(cluster: RunningCluster, name: str) -> list[dict[str, Any]]:
     return found
 
 
+def exported(sink: Sink) -> dict[str, dict[str, Any]]:
+    """Return the newest metrics by name, of each process that exports some."""
+    found: dict[str, dict[str, Any]] = defaultdict(dict)
+    for resource in sink.metrics():
+        named = {each.key: each.value.string_value for each in resource.resource.attributes}
+        for scope in resource.scope_metrics:
+            for metric in scope.metrics:
+                found[named["service.instance.id"]][metric.name] = metric
+    return found
+
+
 def points(metrics: dict[str, Any], name: str) -> dict[tuple[str, ...], int]:
     found = metrics[name].gauge.data_points
     return {
@@ -37,20 +49,20 @@ def points(metrics: dict[str, Any], name: str) -> dict[tuple[str, ...], int]:
 
 
 def test_a_drain_can_be_read_in_json_and_seen_over_otlp(
-    new_cluster: NewCluster, receiver: OtlpReceiver
+    new_cluster: NewCluster, sink: Sink
 ) -> None:
     cluster = new_cluster(settings={"logging.format": "json"}).start()
     drained = rollcall("drain", "1", "--data-dir", cluster.data_dir)
     assert drained.returncode == 0, drained.stderr
 
     def is_empty() -> bool:
-        metrics = receiver.metrics()["controller"]
+        metrics = exported(sink)["controller"]
         return "rollcall.partitions.led" in metrics and (
             points(metrics, "rollcall.partitions.led")["1",] == 0
         )
 
     until(is_empty, WITHIN_S, "the controller exports that node 1 leads nothing")
-    metrics = receiver.metrics()
+    metrics = exported(sink)
     assert points(metrics["controller"], "rollcall.coordinator.up") == {
         (str(node),): 1 for node in range(3)
     }
