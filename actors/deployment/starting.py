@@ -25,6 +25,7 @@ from actors.deployment.actors import ControllerActor
 from actors.deployment.ray_hosts import RayHosts, create_coordinator
 from actors.deployment.status import console_moved
 from actors.errors import AlreadyRunningError, FailureError
+from actors.logs.line_format import format_of
 from actors.waiting import poll
 from actors.workers.assignor import AssignorWorker
 from protocol.config import Configs
@@ -152,7 +153,8 @@ def _start_workers(spec: ClusterSpec) -> None:
         name = assignor_name(number)
         log_path = spec.text_log_path(name)
         place = near(nodes[number % len(nodes)])
-        worker = actor(AssignorWorker, name, time_limit_ms, log_path, WORKER_NICENESS, **place)
+        setting = time_limit_ms, log_path, WORKER_NICENESS, format_of(spec.overrides)
+        worker = actor(AssignorWorker, name, *setting, **place)
         worker.warm_up.remote()
 
 

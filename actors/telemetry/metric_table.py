@@ -51,6 +51,9 @@ REBALANCE_DURATION: Final = "rebalance-duration"
 COMMIT_LATENCY: Final = "offset-commit-latency"
 SYNC_TIME: Final = "log-sync-time"
 
+ELECTIONS: Final = "leader-elections"
+RESIGNATIONS: Final = "leader-resignations"
+
 GROUP_MEMBERS: Final = "consumergroup-members"
 GROUP_STATE: Final = "consumergroup-state"
 GROUP_REBALANCING: Final = "consumergroup-rebalancing"

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from actors.clock import wall_ms
 from actors.telemetry.drops import TelemetryDrops
-from actors.telemetry.log_messages import log_message, log_message_for_many
+from actors.telemetry.log_messages import log_fields, log_message, log_message_for_many
 from actors.telemetry.run_contexts import RunContexts
 from actors.telemetry.transports import TRANSPORTS, file_of, protocol_of
 from protocol.groups.classic.partitions_moved import partitions_moved
@@ -143,8 +143,8 @@ class Telemetry:
             return
         moved = {id(fact): _moved(fact) for fact in facts if isinstance(fact, RebalanceEnded)}
         if says_sentences:
-            for line in _log_messages(facts, moved):
-                _log.info("%s", line)
+            for line, fields in _log_messages(facts, moved):
+                _log.info("%s", line, extra=dict(fields))
         if traces is not None:
             for fact in facts:
                 traces.tell(fact, moved.get(id(fact)))
@@ -215,8 +215,8 @@ def _moved(fact: RebalanceEnded) -> PartitionMovement | None:
 
 def _log_messages(
     facts: Iterable[Fact], moved: Mapping[int, PartitionMovement | None]
-) -> Iterator[str]:
-    """Return a line per fact, in order; many member events of a group are summarized."""
+) -> Iterator[tuple[str, Mapping[str, str]]]:
+    """Return a line per fact with its fields; many member events of a group share a line."""
     said: Counter[str] = Counter()
     alike: dict[tuple[str, str, str | None], list[MemberEvent]] = {}
     for fact in facts:
@@ -226,6 +226,10 @@ def _log_messages(
                 alike.setdefault((fact.group_id, fact.kind, fact.reason), []).append(fact)
                 continue
         if not isinstance(fact, ResultReplicated):  # a trace tells it
-            yield log_message(fact, moved.get(id(fact)))
+            yield log_message(fact, moved.get(id(fact))), log_fields(fact)
     for events in alike.values():
-        yield log_message(events[0]) if len(events) == 1 else log_message_for_many(events)
+        first = events[0]
+        if len(events) == 1:
+            yield log_message(first), log_fields(first)
+        else:
+            yield log_message_for_many(events), {"group": first.group_id}

@@ -38,13 +38,14 @@ INFERRED: Final = "No log records why a member went: a cause is inferred where a
 INFERRED_STATE: Final = (
     "Of a classic group only complete generations are recorded: its state is inferred."
 )
+READ_ONLY: Final = "A watched Kafka is only read."
 READING: Final = "The log is being read: groups may be missing."
 
 
 class WatchedSource:
     """Answers from the state of one session; reads it on threads, under its lock."""
 
-    can_remove = False
+    may_act = may_drill = False
 
     def __init__(
         self, session: WatchSession, bootstrap: str, ends: PartitionEnds, metrics: GroupMetrics
@@ -74,7 +75,11 @@ class WatchedSource:
 
     async def remove(self, group_id: str, member: Member, reason: str) -> None:  # noqa: ARG002
         """Refuse: watching changes nothing."""
-        raise SourceError("A watched Kafka is only read.")
+        raise SourceError(READ_ONLY)
+
+    async def drill(self, name: str, *arguments: int) -> str:  # noqa: ARG002
+        """Refuse: watching changes nothing."""
+        raise SourceError(READ_ONLY)
 
     async def metrics(self) -> str | None:
         """Return the metrics of the groups, and their lag."""

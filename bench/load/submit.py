@@ -21,7 +21,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from actors.telemetry.run_traces import TracedRun, trace_run
+from actors.telemetry.run_traces import RunStep, TracedRun, trace_run
 from actors.waiting import poll
 from bench.client.cluster_client import ClusterClient, addresses_in
 from bench.load import crowd_over_spark
@@ -77,7 +77,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 asked.findings.write_text(json.dumps(asdict(found)))
                 return OK
             began_ms = now_ms()
-            verdict = _alone(asked, context)
+            steps: list[RunStep] = []
+            verdict = _alone(asked, context, steps)
             print(verdict.text(), flush=True)
             if asked.json is not None:
                 write_aside(asked.json, json.dumps(verdict.document(), indent=2) + "\n")
@@ -88,6 +89,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
                     started_ms=began_ms,
                     ended_ms=now_ms(),
                     is_clean=verdict.is_clean,
+                    steps=steps,
                 )
             )
     except (DrillError, KafkaError, OSError) as error:
@@ -112,8 +114,12 @@ def _unreachable(bootstrap: Sequence[Address]) -> str:
     return why
 
 
-def _alone(asked: argparse.Namespace, context: SparkContext) -> Verdict:
-    """Run the load without a drill: it ends some seconds after all groups are Stable."""
+def _alone(asked: argparse.Namespace, context: SparkContext, steps: list[RunStep]) -> Verdict:
+    """Run the load without a drill: it ends some seconds after all groups are Stable.
+
+    ``steps`` gets how long each part of it took.
+    """
+    began_ms = now_ms()
     workload = _crowd(asked)
     host = str(context.getConf().get("spark.driver.host"))
     with LoadWatcher(host, asked.tasks) as watcher, ThreadPoolExecutor(1) as background:
@@ -127,12 +133,16 @@ def _alone(asked: argparse.Namespace, context: SparkContext) -> Verdict:
             hosts = ", ".join(sorted({*watcher.hosts}))
             print(f"{asked.members} members on {hosts}: every group is Stable.", flush=True)
             since_ms = now_ms()
+            steps.append(RunStep("join", began_ms, since_ms, f"{asked.members} members"))
             time.sleep(asked.seconds)
+            ends_ms = now_ms()
+            steps.append(RunStep("stay", since_ms, ends_ms, f"{asked.seconds} s"))
             watcher.end(since_ms, ENDS_S)
         except BaseException:
             context.cancelAllJobs()
             raise
         found = running.result()
+    steps.append(RunStep("end", ends_ms, now_ms()))
     return judged(_without_a_fault(workload), found, replicated_ms=0)
 
 

@@ -156,19 +156,26 @@ def _trace(scenario: Scenario, record: ScenarioRecord, verdict: ScenarioVerdict)
     """Send the run as a trace, if traces are configured."""
     began_ms = record.began_ms
     marks = [(began_ms + at_ms, text) for at_ms, text in record.marks]
-    variant = "" if verdict.variant == BASE else f" {verdict.variant}"
     trace_run(
         TracedRun(
             kind="rehearsal",
-            name=f"{scenario.name}{variant}",
+            name=scenario.name,
             started_ms=began_ms,
             ended_ms=record.ended_ms,
             is_clean=verdict.is_clean,
             how=verdict.how,
+            variant="" if verdict.variant == BASE else verdict.variant,
             told=marks,
-            steps=[RunStep(text.partition(" ")[0], at, at, text) for at, text in marks],
+            steps=[RunStep(_step_name(text, scenario), at, at, text) for at, text in marks],
         )
     )
+
+
+def _step_name(text: str, scenario: Scenario) -> str:
+    """Return what was done, without the group that it was done to: names of spans are few."""
+    heads = (f"{group.name}: " for group in scenario.groups)
+    head = next((each for each in heads if text.startswith(each)), "")
+    return text.removeprefix(head).partition(" ")[0]
 
 
 def _stage(
