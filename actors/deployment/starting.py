@@ -25,6 +25,7 @@ from actors.deployment.actors import ControllerActor
 from actors.deployment.ray_hosts import RayHosts, create_coordinator, with_environment
 from actors.deployment.status import console_moved
 from actors.errors import AlreadyRunningError, FailureError
+from actors.logs.line_format import format_of
 from actors.waiting import poll
 from actors.workers.assignor import AssignorWorker
 from protocol.config import Configs
@@ -90,7 +91,7 @@ def ready_s(spec: ClusterSpec) -> float:
 
 def _create(spec: ClusterSpec, operator: Operator) -> str:
     coordinators = [create_coordinator(spec, node_id) for node_id in range(spec.partitions)]
-    controller = actor(ControllerActor, CONTROLLER, spec, RayHosts())
+    controller = actor(ControllerActor, CONTROLLER, spec, RayHosts(), **with_environment(spec))
     console = actor(ConsoleActor, CONSOLE, spec)
     opened = _await_opened(spec, coordinators)
     left_out: list[int] = []
@@ -152,7 +153,8 @@ def _start_workers(spec: ClusterSpec) -> None:
         name = assignor_name(number)
         log_path = spec.text_log_path(name)
         options = {**near(nodes[number % len(nodes)]), **with_environment(spec)}
-        worker = actor(AssignorWorker, name, time_limit_ms, log_path, WORKER_NICENESS, **options)
+        setting = time_limit_ms, log_path, WORKER_NICENESS, format_of(spec.overrides)
+        worker = actor(AssignorWorker, name, *setting, **options)
         worker.warm_up.remote()
 
 

@@ -7,6 +7,7 @@ from itertools import chain
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlsplit
 
+from actors.disk_words import disk_words
 from actors.errors import ExitCode
 from failover.control.log_loss import lost_majority
 from failover.partition_kinds import CATALOG, GROUPS, PLACED, SHARE_STATE, kind_of, title_of
@@ -100,6 +101,7 @@ def _coordinator(
     row["levels"] = status.get("levels", {})
     row["link_versions"] = {str(one): used for one, used in status.get("link_versions", {}).items()}
     row["sync_ms"] = status.get("sync_ms", {})
+    row["disk"] = status.get("disk", {})
     row["metrics"] = status.get("metrics", {})
     if "traces" in status:
         row["traces"] = status["traces"]
@@ -189,6 +191,7 @@ def as_text(status: Mapping[str, Any]) -> str:
             f"{row['host']}:{row['port']}{_host_of(row)}, leads {_listed(row['leads'])}, "
             f"stands by {_listed(row['stands_by'])}"
             + _sync_of(row)
+            + _disk_of(row)
             + (f", {row['failure']}" if "failure" in row else "")
         )
     lines += _versions(status["coordinators"])
@@ -250,6 +253,11 @@ def _traces(coordinators: Sequence[Mapping[str, Any]]) -> list[str]:
 def _sync_of(row: Mapping[str, Any]) -> str:
     times = row.get("sync_ms")
     return f", syncs take {times['p50']:g} ms, at most {times['max']:g}" if times else ""
+
+
+def _disk_of(row: Mapping[str, Any]) -> str:
+    words = disk_words(row.get("disk", {}))
+    return f", {words}" if words else ""
 
 
 def _host_of(row: Mapping[str, Any]) -> str:

@@ -13,11 +13,13 @@ import threading
 import time
 from collections import Counter
 from queue import Empty, SimpleQueue
-from typing import TYPE_CHECKING, Any, Final
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Final
 
 from actors.clock import wall_ms
+from actors.metrics.row import MetricSource
 from actors.telemetry.drops import TelemetryDrops
-from actors.telemetry.log_messages import log_message, log_message_for_many
+from actors.telemetry.log_messages import log_fields, log_message, log_message_for_many
 from actors.telemetry.run_contexts import RunContexts
 from actors.telemetry.transports import TRANSPORTS, destination, file_of, protocol_of
 from protocol.groups.classic.partitions_moved import partitions_moved
@@ -29,10 +31,11 @@ from protocol.groups.facts import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping
+    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 
+    from actors.metrics.row import MetricScope
     from actors.telemetry.histograms import Histogram
-    from actors.telemetry.otlp_metrics import MetricsExport
+    from actors.telemetry.otlp_metrics import MetricsExport, Parts
     from actors.telemetry.traces import Traces
     from protocol.groups.classic.partitions_moved import PartitionMovement
     from protocol.groups.facts import Fact
@@ -88,7 +91,7 @@ class Telemetry:
         """Return the trace context of an assignor run that begins; "" if there are no traces."""
         return self._contexts.begin(group_id, run) if self._exports else ""
 
-    def traces(self) -> dict[str, Any]:
+    def traces(self) -> dict[str, str | bool]:
         """Return where traces go, and whether the last export has failed; for any thread."""
         return {"go": self.traces_go, "is_failing": self.drops.is_failing}
 
@@ -153,8 +156,8 @@ class Telemetry:
             return
         moved = {id(fact): _moved(fact) for fact in facts if isinstance(fact, RebalanceEnded)}
         if says_sentences:
-            for line in _log_messages(facts, moved):
-                _log.info("%s", line)
+            for line, fields in _log_messages(facts, moved):
+                _log.info("%s", line, extra=dict(fields))
         if traces is not None:
             for fact in facts:
                 traces.tell(fact, moved.get(id(fact)))
@@ -207,8 +210,9 @@ def _exports(what: str, environ: Mapping[str, str]) -> bool:
 
 def open_metrics(
     resource: Mapping[str, str | int],
-    read: Callable[[], Mapping[str, Any]],
-    histograms: Mapping[str, Histogram],
+    read: Callable[[MetricScope], Parts],
+    histograms: Mapping[str, Histogram] = MappingProxyType({}),
+    sources: Collection[MetricSource] = (MetricSource.COORDINATOR,),
 ) -> MetricsExport | None:
     """Start to export the metrics of ``read`` and histograms, if the environment requests it."""
     if not exports_metrics(os.environ):
@@ -216,7 +220,7 @@ def open_metrics(
     try:
         from actors.telemetry.otlp_metrics import MetricsExport
 
-        return MetricsExport(resource, read, histograms)
+        return MetricsExport(resource, read, histograms, sources=sources)
     except Exception as error:
         _own_log.warning("metrics cannot be exported: %s: %s", type(error).__name__, error)
         return None
@@ -230,8 +234,8 @@ def _moved(fact: RebalanceEnded) -> PartitionMovement | None:
 
 def _log_messages(
     facts: Iterable[Fact], moved: Mapping[int, PartitionMovement | None]
-) -> Iterator[str]:
-    """Return a line per fact, in order; many member events of a group are summarized."""
+) -> Iterator[tuple[str, Mapping[str, str]]]:
+    """Return a line per fact with its fields; many member events of a group share a line."""
     said: Counter[str] = Counter()
     alike: dict[tuple[str, str, str | None], list[MemberEvent]] = {}
     for fact in facts:
@@ -241,6 +245,10 @@ def _log_messages(
                 alike.setdefault((fact.group_id, fact.kind, fact.reason), []).append(fact)
                 continue
         if not isinstance(fact, ResultReplicated):  # a trace tells it
-            yield log_message(fact, moved.get(id(fact)))
+            yield log_message(fact, moved.get(id(fact))), log_fields(fact)
     for events in alike.values():
-        yield log_message(events[0]) if len(events) == 1 else log_message_for_many(events)
+        first = events[0]
+        if len(events) == 1:
+            yield log_message(first), log_fields(first)
+        else:
+            yield log_message_for_many(events), {"group": first.group_id}

@@ -20,6 +20,7 @@ import uvloop
 
 from actors.waiting import poll_async
 from bench.client.coordinator_lookup import LookupConnections
+from bench.client.paced_work import PacedWork
 from bench.client.stream import VERSIONS, Stream
 from protocol.members.client import State
 from protocol.members.history import MemberHistoryKind
@@ -66,6 +67,16 @@ class LoadSpec:
 def is_late(due_ms: float, now_ms: float) -> bool:
     """Whether what was due at one time and is done at the other is late."""
     return now_ms - due_ms > LATE_MS
+
+
+def next_due_ms(due_ms: int, interval_ms: int, now_ms: int) -> int:
+    """Return the next time of a row of due times; who is late once does not shift the others.
+
+    ``due_ms`` 0: the row begins now.
+    """
+    if not due_ms:
+        return now_ms + interval_ms
+    return due_ms + interval_ms * (1 + (now_ms - due_ms) // interval_ms)
 
 
 @dataclass(slots=True)
@@ -122,14 +133,18 @@ async def _run(load: LoadSpec, is_over: Callable[[], bool]) -> list[HistoryRow]:
 
 
 class CoordinatorLookups:
-    """Finds coordinators for all members, whose requests have these ``versions``."""
+    """Finds coordinators for all members, whose requests have these ``versions``.
+
+    ``work`` is where members put what they do when a connection ends or a coordinator is found.
+    """
 
     def __init__(
         self, bootstrap: tuple[Address, ...], versions: Mapping[int, int] = VERSIONS
     ) -> None:
         self.versions = versions
+        self.work = PacedWork()
         self._connections = LookupConnections(
-            bootstrap, lambda address: _LookupStream(address, self._broke, versions)
+            bootstrap, lambda address: _LookupStream(address, self._broke, self.work, versions)
         )
 
     def ask(self, driver: MemberDriver, request: Outgoing) -> Address:
@@ -144,6 +159,7 @@ class CoordinatorLookups:
 
     def close(self) -> None:
         """Close the connections."""
+        self.work.end()
         for connection in self._connections.all:
             connection.close()
 
@@ -155,10 +171,15 @@ class _LookupStream:
     """One connection to one node, opened when there is a request."""
 
     def __init__(
-        self, address: Address, broke: Callable[[Address], None], versions: Mapping[int, int]
+        self,
+        address: Address,
+        broke: Callable[[Address], None],
+        work: PacedWork,
+        versions: Mapping[int, int],
     ) -> None:
         self.address = address
         self._broke = broke
+        self._work = work
         self._versions = versions
         self._stream: Stream | None = None
 
@@ -180,13 +201,13 @@ class _LookupStream:
 
     def _answered(self, token: tuple[MemberDriver, Outgoing], response: Any) -> None:
         driver, request = token
-        driver.answered(request, response)
+        self._work.add(partial(driver.answered, request, response))
 
     def _broken(self, tokens: Sequence[tuple[MemberDriver, Outgoing]]) -> None:
         self._stream = None
         self._broke(self.address)
         for driver, request in tokens:
-            driver.lost(request)
+            self._work.add(partial(driver.lost, request))
 
 
 class MemberDriver:
@@ -211,6 +232,8 @@ class MemberDriver:
         self._asked: Address | None = None
         self._timer: asyncio.TimerHandle | None = None
         self._ended = False
+        self._is_broken = False
+        """The connection has ended, and the member does not know yet."""
         self._unread: list[Callable[[], None]] | None = None
         """What arrived while the process stands still: an answer and an end; None: it runs."""
 
@@ -221,13 +244,14 @@ class MemberDriver:
         """
         if self._ended or self._unread is not None:
             return
+        self._tell_of_the_end()
         now = now_ms()
         member = self.member
         if due_ms is None:
             due_ms = self._due_ms
         commits = self._commit_interval_ms > 0 and member.state is State.STABLE
         if commits and now >= self._commit_at:
-            self._commit_at = now + self._commit_interval_ms
+            self._commit_at = next_due_ms(self._commit_at, self._commit_interval_ms, now)
             member.commit(dict.fromkeys(member.partitions, now))
         for request in member.poll(now):
             self._sends.count(due_ms, now)
@@ -338,6 +362,14 @@ class MemberDriver:
             self._unread.append(self._broken)
             return
         self._stream = None
+        self._is_broken = True
+        self._lookups.work.add(self._tell_of_the_end)
+
+    def _tell_of_the_end(self) -> None:
+        """Tell the member that its connection has ended, unless it stands still or knows it."""
+        if not self._is_broken or self._ended or self._unread is not None:
+            return
+        self._is_broken = False
         if self._request is None:
             self.member.disconnected(now_ms())
             self.step()

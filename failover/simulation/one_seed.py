@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from failover import common_time
@@ -174,9 +175,9 @@ def _live(cluster: SimulatedCluster) -> None:
 
 def _be_attended(cluster: SimulatedCluster, injector: GroupInjector) -> None:
     """Let hours pass with members; check that each change is followed, and what expires."""
+    attend(cluster, injector, partial(settle, cluster))
     cluster.administrator.expired = frozenset(SPARE_GROUPS)
-    attend(cluster, injector, RETENTION_MINUTES[Quiet.ATTENDED] * 60_000)
-    settle(cluster)
+    _read_all(cluster)
 
 
 def _be_quiet(cluster: SimulatedCluster) -> None:

@@ -10,9 +10,11 @@ from typing import TYPE_CHECKING, Final
 
 from failover.routing import partition_for
 from failover.simulation.event_log import Violation
-from failover.simulation.settings import Quiet
+from failover.simulation.settings import RETENTION_MINUTES, Quiet
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from failover.simulation.cluster import SimulatedCluster
     from failover.simulation.faults.groups import GroupInjector
 
@@ -33,35 +35,47 @@ FAILOVERS: Final = 0.3
 
 RESTART_MS: Final = 30_000
 
+REFRESH_INTERVAL: Final = "group.consumer.regex.refresh.interval.ms"
 LATE_MS: Final = 120_000
-"""A session and a rebalance: a member that returns late may just be joining."""
+"""A refresh may be so late: another leader was elected when it was due."""
 
 
-def attend(cluster: SimulatedCluster, injector: GroupInjector, retention_ms: int) -> None:
-    """Let hours pass with members; check that they are whole at the end of each step.
+def attend(cluster: SimulatedCluster, injector: GroupInjector, settle: Callable[[], None]) -> None:
+    """Let hours pass with members, and let everything settle after each step.
 
     All of them commit for the first half, and none for longer than the retention time after that.
     """
-    world, clients = cluster.world, cluster.clients
+    world = cluster.world
     rng = world.random("attended hours")
-    steps = 3 + 2 * retention_ms // STEP_MS
+    steps = 3 + 2 * RETENTION_MINUTES[Quiet.ATTENDED] * 60_000 // STEP_MS
     world.fault("quiet hours, attended", f"{steps * STEP_MS // 60_000} minutes")
-    clients.commits = True
     for step in range(steps):
+        cluster.clients.commits = step < steps // 2
         kind = injector.change()
-        world.tell("", f"attended step {step}: {kind}")
+        world.tell("", f"step {step} of quiet hours: {kind or 'nothing'} changes")
         if rng.random() < FAILOVERS:
             process = rng.choice(cluster.processes)
             world.fault("kill", f"node {process.node_id} dies in quiet hours")
             process.kill(process.log.unsynced, 1)
             world.after(RESTART_MS, cluster.start, process.node_id)
-        clients.commits = step < steps // 2
         world.run(world.now + STEP_MS)
-        deadline = world.now + LATE_MS
-        while why := cluster.unconverged():
-            if world.now >= deadline:
-                raise Violation(f"{STEP_MS} ms after {kind or 'nothing'} changed: {why}", "")
-            world.run(world.now + LOOK_MS)
+        settle()
+        _has_fresh_matches(cluster)
+
+
+def _has_fresh_matches(cluster: SimulatedCluster) -> None:
+    """Check that the matches of regular expressions were refreshed when they were due."""
+    world = cluster.world
+    interval_ms = int(world.settings.configs.get(REFRESH_INTERVAL, "0"))
+    for group_id in cluster.clients.group_ids:
+        leader = cluster.leader_of(partition_for(group_id, world.settings.partitions))
+        if leader is None or not leader.settled:
+            continue  # another one is about to lead
+        group = leader.machine._context.groups.get(group_id)  # type: ignore[attr-defined]
+        for regex, matches in getattr(group, "regexes", {}).items():
+            age_ms = world.client_now - matches.timestamp_ms
+            if age_ms > interval_ms + LATE_MS:
+                raise Violation(f"what {regex} matches is {age_ms} ms old", group_id)
 
 
 def empty(cluster: SimulatedCluster) -> None:

@@ -5,8 +5,15 @@ from types import SimpleNamespace
 
 import pytest
 
+from bench.client.paced_work import PER_TURN
 from bench.load import driver as drivers
-from bench.load.driver import LATE_MS, MemberDriver, SendCounts
+from bench.load.driver import (
+    LATE_MS,
+    CoordinatorLookups,
+    MemberDriver,
+    SendCounts,
+    next_due_ms,
+)
 from protocol.members.client import State
 
 
@@ -24,6 +31,14 @@ def test_a_request_is_late_if_it_was_due_long_before(due_ms, now_ms, late):
     counts = SendCounts()
     counts.count(due_ms, now_ms)
     assert counts == SendCounts(sent=1, late=late)
+
+
+@pytest.mark.parametrize(
+    ("due_ms", "now_ms", "next_ms"),
+    [(0, 5_300, 6_300), (5_000, 5_000, 6_000), (5_000, 5_300, 6_000), (5_000, 7_300, 8_000)],
+)
+def test_a_late_commit_does_not_shift_the_times_of_later_ones(due_ms, now_ms, next_ms):
+    assert next_due_ms(due_ms, 1_000, now_ms) == next_ms
 
 
 class Beating:
@@ -98,3 +113,41 @@ def driven(clock, steps):
 
     asyncio.run(drive())
     return sends
+
+
+class Connected(Beating):
+    """A member that is told when its connection ends."""
+
+    def __init__(self):
+        super().__init__()
+        self.told = []
+
+    def disconnected(self, now_ms):
+        self.told.append(now_ms)
+
+
+def test_members_hear_a_few_at_a_time_that_their_connections_ended(clock):
+    """A node died: what due members send comes between."""
+    lookups = CoordinatorLookups(())
+    members = [Connected() for _ in range(3 * PER_TURN)]
+
+    async def drive() -> None:
+        drivers = [MemberDriver(member, lookups, 0) for member in members]
+        for driver in drivers:
+            driver._send = lambda _: None
+            driver._broken()
+        assert not any(member.told for member in members)
+        drivers[-1].step()  # its timer is due before its turn
+        drivers[-2].freeze()
+        told = [1]
+        while len(members) - 1 > sum(told):
+            await asyncio.sleep(0)
+            heard = sum(bool(member.told) for member in members)
+            told.append(heard - sum(told))
+        assert max(told) <= PER_TURN
+        drivers[-2].thaw()
+        for driver in drivers:
+            driver.end()
+
+    asyncio.run(drive())
+    assert [len(member.told) for member in members] == [1] * len(members)

@@ -42,6 +42,7 @@ BESIDE: Final[tuple[Callable[[], Any], ...]] = (
     *(bug for _, bug, _ in test_leases_in_doubt.STAGED),
     *test_oversize.BUGS,
     *test_quiet.BUGS,
+    *test_quiet.ATTENDED_BUGS,
     *test_stale_machine.BUGS,
 )
 """Planted in a short simulation, and looked for by a test in the same module."""

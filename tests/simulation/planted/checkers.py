@@ -68,6 +68,7 @@ FOUND_BY: Final[Mapping[str, str]] = {
     "_has_answered_all": """
         requests_left_unanswered description_never_answered waiting_forgotten_after_demotion
         deferred_requests_forgotten""",
+    "_has_fresh_matches": "regexes_never_refreshed regexes_refreshed_late",
     "_has_its_share_state": """
         share_state_of_odd_partitions_forgotten share_state_of_later_partitions_forgotten""",
     "_has_no_deleted_share_state": """
