@@ -13,6 +13,7 @@ import contextlib
 import json
 import os
 import re
+import socket
 import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -46,6 +47,8 @@ OK, FAILURE, BAD_INPUT = 0, 1, 2
 ENDS_S: Final = 60.0
 """How long the tasks may take to have their members' histories."""
 
+REACH_S: Final = 10.0
+"""How long a broker may take to accept a connection."""
 MEMBERS_MAX: Final = 1_000_000
 TASKS_MAX: Final = 1_000
 SECONDS_MAX: Final = 86_400
@@ -56,8 +59,11 @@ UNHEARD_MS: Final = 5_000
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the load; return the exit code: 1 if the verdict is not clean."""
+    """Run the load; return the exit code: 1 if the verdict is not clean, 2 without one."""
     asked = _parser().parse_args(arguments)
+    if asked.watched_by is None and (why := _unreachable(asked.bootstrap)):
+        print(f"The load could not be completed: {why}", file=sys.stderr)
+        return BAD_INPUT
     try:
         from py4j.protocol import Py4JError
         from pyspark import SparkContext
@@ -73,6 +79,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
             began_ms = now_ms()
             steps: list[RunStep] = []
             verdict = _alone(asked, context, steps)
+            print(verdict.text(), flush=True)
+            if asked.json is not None:
+                write_aside(asked.json, json.dumps(verdict.document(), indent=2) + "\n")
             trace_run(
                 TracedRun(
                     kind="load",
@@ -85,15 +94,24 @@ def main(arguments: Sequence[str] | None = None) -> int:
             )
     except (DrillError, KafkaError, OSError) as error:
         print(f"The load could not be completed: {error}", file=sys.stderr)
-        return FAILURE
+        return BAD_INPUT
     except Py4JError as error:
         said = str(getattr(error, "java_exception", error)).splitlines()
         print(f"The load could not be completed: Spark says {said[0]}", file=sys.stderr)
-        return FAILURE
-    print(verdict.text())
-    if asked.json is not None:
-        write_aside(asked.json, json.dumps(verdict.document(), indent=2) + "\n")
+        return BAD_INPUT
     return OK if verdict.is_clean else FAILURE
+
+
+def _unreachable(bootstrap: Sequence[Address]) -> str:
+    """Return why no broker can be reached, before Spark starts; "" if one can be."""
+    why = ""
+    for host, port in bootstrap:
+        try:
+            with socket.create_connection((host, port), REACH_S):
+                return ""
+        except OSError as error:
+            why = f"{host}:{port} cannot be reached: {error.strerror or error}."
+    return why
 
 
 def _alone(asked: argparse.Namespace, context: SparkContext, steps: list[RunStep]) -> Verdict:

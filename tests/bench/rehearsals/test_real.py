@@ -216,7 +216,7 @@ def test_an_interrupted_rehearsal_leaves_nothing_behind(node, tmp_path):
         _, said = running.communicate(timeout=WITHIN_S)
         assert admin.list_groups(client, (), ()) == []
     assert said == b"rollcall: The rehearsal was stopped by SIGINT.\n"
-    assert running.returncode == 128 + signal.SIGINT
+    assert running.returncode == 2, "there is no verdict"
 
 
 def test_every_variant_has_a_cluster_of_its_own(tmp_path):
