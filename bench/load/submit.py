@@ -13,7 +13,6 @@ import contextlib
 import json
 import os
 import re
-import socket
 import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -107,8 +106,8 @@ def _unreachable(bootstrap: Sequence[Address]) -> str:
     why = ""
     for host, port in bootstrap:
         try:
-            with socket.create_connection((host, port), REACH_S):
-                return ""
+            BlockingClient((host, port), REACH_S).close()
+            return ""
         except OSError as error:
             why = f"{host}:{port} cannot be reached: {error.strerror or error}."
     return why
