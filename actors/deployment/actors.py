@@ -98,7 +98,9 @@ class CoordinatorActor:
         spec = with_node_rack(spec, ray_calls.own_node_labels())  # each label has one value
         self._coordinator = Coordinator(spec, node_id, ours, telemetry, workers=workers)
         self._export = open_metrics(
-            resource, self._coordinator.metrics, self._coordinator.histograms()
+            resource,
+            lambda _: [((), {"metrics": self._coordinator.metrics()})],
+            self._coordinator.histograms(),
         )
         self._coordinator.start()
 
@@ -215,11 +217,14 @@ class ControllerActor:
 
     def __init__(self, spec: ClusterSpec, hosts: HostControl) -> None:
         from actors.cluster.data_dir import hold_lock
+        from actors.deployment.cluster_export import open_cluster_metrics
         from actors.deployment.controller import Controller
 
         log_to_file(spec.text_log_path(CONTROLLER), format_of(spec.overrides))
         self._lock = hold_lock(spec.data_dir)
         self._controller = Controller(spec, Actors(), hosts)
+        resource = {"service.instance.id": CONTROLLER, "rollcall.cluster_id": spec.cluster_id}
+        self._export = open_cluster_metrics(resource, self._controller.overview)
         self._starting = asyncio.get_running_loop().create_task(self._controller.start())
 
     async def ready(self) -> str:
@@ -295,6 +300,9 @@ class ControllerActor:
 
     async def stop(self) -> None:
         """Stop watching."""
+        if self._export is not None:
+            loop = asyncio.get_running_loop()
+            await loop.run_in_executor(None, self._export.close, EXPORT_S)
         await self._controller.stop()
 
 

@@ -13,9 +13,11 @@ import threading
 import time
 from collections import Counter
 from queue import Empty, SimpleQueue
-from typing import TYPE_CHECKING, Any, Final
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Final
 
 from actors.clock import wall_ms
+from actors.metrics.row import MetricSource
 from actors.telemetry.drops import TelemetryDrops
 from actors.telemetry.log_messages import log_fields, log_message, log_message_for_many
 from actors.telemetry.run_contexts import RunContexts
@@ -29,10 +31,11 @@ from protocol.groups.facts import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping
+    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 
+    from actors.metrics.row import MetricScope
     from actors.telemetry.histograms import Histogram
-    from actors.telemetry.otlp_metrics import MetricsExport
+    from actors.telemetry.otlp_metrics import MetricsExport, Parts
     from actors.telemetry.traces import Traces
     from protocol.groups.classic.partitions_moved import PartitionMovement
     from protocol.groups.facts import Fact
@@ -192,8 +195,9 @@ def _exports(what: str, environ: Mapping[str, str]) -> bool:
 
 def open_metrics(
     resource: Mapping[str, str | int],
-    read: Callable[[], Mapping[str, Any]],
-    histograms: Mapping[str, Histogram],
+    read: Callable[[MetricScope], Parts],
+    histograms: Mapping[str, Histogram] = MappingProxyType({}),
+    sources: Collection[MetricSource] = (MetricSource.COORDINATOR,),
 ) -> MetricsExport | None:
     """Start to export the metrics of ``read`` and histograms, if the environment requests it."""
     if not exports_metrics(os.environ):
@@ -201,7 +205,7 @@ def open_metrics(
     try:
         from actors.telemetry.otlp_metrics import MetricsExport
 
-        return MetricsExport(resource, read, histograms)
+        return MetricsExport(resource, read, histograms, sources=sources)
     except Exception as error:
         _own_log.warning("metrics cannot be exported: %s: %s", type(error).__name__, error)
         return None

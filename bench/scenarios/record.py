@@ -26,7 +26,8 @@ STOPS: Final = frozenset(
         MemberHistoryKind.REBALANCING, MemberHistoryKind.LOST, MemberHistoryKind.JOINED,
     }
 )  # fmt: skip
-"""After these a member processes nothing until its next assignment."""
+"""After these a member processes nothing until its next assignment; a cooperative one goes on with
+what it still owns."""
 ENDS: Final = frozenset({MemberHistoryKind.LEFT, MemberHistoryKind.FAILED})
 
 
@@ -167,7 +168,8 @@ def unavailable(record: ScenarioRecord, each: LifeRecord) -> Iterator[tuple[int,
             yield since, event.time_ms
             since = None
         elif event.kind in STOPS and since is None:
-            since = _stopped_ms(event)
+            if not (each.timeline.is_cooperative and event.partitions):
+                since = _stopped_ms(event)
         elif event.kind in ENDS:
             if since is not None:
                 yield since, event.time_ms
@@ -212,7 +214,9 @@ def _stretches(
     for event in each.timeline.events:
         if event.kind is MemberHistoryKind.ASSIGNED:
             now = event.partitions
-        elif event.kind in STOPS or event.kind in ENDS:
+        elif event.kind in STOPS:
+            now = event.partitions if each.timeline.is_cooperative else ()
+        elif event.kind in ENDS:
             now = ()
         else:
             continue

@@ -14,6 +14,7 @@ from msgspec import Meta, Struct, field
 from bench.scenarios.behaviours import Behaviour
 from bench.scenarios.faults import Fault
 from bench.scenarios.values import Amount, Duration, Protocol
+from protocol.members.assignors import ClassicAssignor
 
 if TYPE_CHECKING:
     from protocol.wire.embedded import TopicPartition
@@ -80,6 +81,8 @@ class Group(
     name: Name
     topics: Annotated[tuple[Name, ...], Meta(min_length=1, max_length=100)]
     protocol: Protocol = Protocol.CLASSIC
+    assignor: ClassicAssignor | None = None
+    """Of classic members only, usually ``range``: others' coordinators assign."""
     static: bool = False
     """Whether each member's instance id is the name of its pod."""
     workload: WorkloadKind = WorkloadKind.DEPLOYMENT
@@ -102,6 +105,10 @@ class Group(
     """From the signal to stop to the moment when the member leaves."""
     revoke_time: Duration = Duration(0)
     """What a member needs to give partitions up in a rebalance."""
+    slow_pods: Amount | None = None
+    """How many pods need the ``revoke_time``, usually all; others give partitions up at once."""
+    commit_interval_ms: Milliseconds | None = None
+    """How often each member commits its offsets, usually as often as the scenario says."""
     session_timeout_ms: Milliseconds | None = None
     """Of classic members only: the others' is a config of the coordinator."""
     heartbeat_interval_ms: Milliseconds | None = None
@@ -156,6 +163,10 @@ class Scenario(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     commit_interval_ms: Milliseconds = 5_000
     seed: Annotated[int, Meta(ge=0, le=2**31)] = 0
     """What chance decides (pods that crash, names): the same seed, the same plan."""
+
+    def commit_ms(self, group: Group) -> int:
+        """Return how often each member of a group commits its offsets."""
+        return group.commit_interval_ms or self.commit_interval_ms
 
     @property
     def members(self) -> int:

@@ -39,6 +39,9 @@ NOTHING_GIVEN = {
     "protocol": "as before",
     "rack": "any",
     "node": "the coordinator",
+    "assignor": "range",
+    "slow_pods": "all",
+    "commit_interval_ms": "the scenario's",
 }
 """What it means that a setting is not given, where that is not: no limit."""
 

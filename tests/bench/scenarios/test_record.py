@@ -80,6 +80,24 @@ def test_what_is_taken_from_a_survivor_is_counted():
     assert costs(record(young, SHARED.lives[1]), "a").revoked == 0
 
 
+def test_a_cooperative_member_goes_on_with_what_it_keeps():
+    """KIP-429: only what it gives up has no owner, until another member is given it."""
+    gives = life(
+        "x", 1, event(10, J, 1), event(20, A, 1, T0, T1), event(300, R, 1, T0, T1),
+        event(310, J, 2, T0, T1), event(350, A, 2, T0), event(360, J, 3, T0), event(400, A, 3, T0),
+    )  # fmt: skip
+    takes = life("y", 2, event(310, J, 2), event(350, A, 2), event(360, J, 3), event(410, A, 3, T1),
+                 started_ms=290)  # fmt: skip
+    lives = [
+        replace(each, timeline=replace(each.timeline, is_cooperative=True))
+        for each in (gives, takes)
+    ]
+    paid = costs(record(*lives), "a")
+    assert (paid.unowned_ms, paid.moved, paid.rebalances) == (60, 1, 2)
+    assert paid.unavailable_member_ms == 60 + 50, "the new one only, which owns nothing until 410"
+    assert costs(record(gives, takes), "a").unavailable_member_ms == 200
+
+
 def test_what_was_before_the_first_change_costs_nothing():
     paid = costs(record(life("x", 1, event(20, J, 1), event(90, A, 1, T0, T1))), "a")
     assert (paid.rebalances, paid.unavailable_member_ms, paid.unowned_ms) == (0, 0, 0)

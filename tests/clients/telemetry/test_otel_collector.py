@@ -6,9 +6,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from actors.metrics.names import GROUP_COUNT
+from actors.metrics.row import MetricKind
+from actors.metrics.table import ROWS
 from actors.telemetry.group_metrics import GroupMetrics
 from actors.telemetry.histograms import Histogram
-from actors.telemetry.metric_table import GROUP_COUNT, ROWS, MetricKind
 from actors.telemetry.observer import Telemetry, open_metrics
 from actors.telemetry.root_names import PREFIX, ROOT_NAMES
 from actors.telemetry.transports import DEFAULT, TRANSPORTS
@@ -118,7 +120,9 @@ def test_metrics_of_all_types_of_group_go_through_the_collector(
     metrics = GroupMetrics()
     histograms = {row.key: Histogram() for row in ROWS if row.kind is MetricKind.HISTOGRAM}
     export = open_metrics(
-        {"service.instance.id": "c"}, metrics.status, {**histograms, **metrics.histograms()}
+        {"service.instance.id": "c"},
+        lambda _: [((), {"metrics": metrics.status()})],
+        {**histograms, **metrics.histograms()},
     )
     assert export is not None
     groups = [situations[Cause.JOINED]() for situations in TYPES.values()]
