@@ -153,7 +153,8 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument(
         "--report", type=report_path, action="append", default=[], metavar="FILE",
-        help="write a page about the runs to FILE.html, or what it is made from to FILE.json",
+        help="write a page about the runs to FILE.html, its tables to FILE.md, or its data to"
+        " FILE.json",
     )  # fmt: skip
     parser.add_argument(
         "--memory", type=memory, default=MEMORY, help="Spark's heap (default: %(default)s)"

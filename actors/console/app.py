@@ -6,27 +6,22 @@ changed. No page needs another server, and no script or style is in a page itsel
 
 from __future__ import annotations
 
-import asyncio
-import logging
-from contextlib import suppress
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, Final
-from urllib.parse import parse_qs, urlsplit
 
 from starlette.applications import Starlette
-from starlette.requests import ClientDisconnect
-from starlette.responses import HTMLResponse, JSONResponse, PlainTextResponse, RedirectResponse
+from starlette.responses import HTMLResponse, JSONResponse, PlainTextResponse
 from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 
 from actors.console import views
+from actors.console.actions import ID_MAX, Actions
 from actors.console.assets import directory
-from actors.console.drawing import member_name
+from actors.console.forms import sentence
 from actors.console.selection import AT_REST, GroupSelection
-from actors.console.source import SourceError
+from actors.console.source import ActionRefusedError, SourceError
 from actors.console.streams import Streams, TooManyStreamsError
 from protocol.stories.sentence import named
-from protocol.stories.story import GROUP_ID_MAX, TEXT_MAX
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping
@@ -36,15 +31,6 @@ if TYPE_CHECKING:
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
     from actors.console.hub import Hub
-    from actors.console.source import Member
-
-_log = logging.getLogger("rollcall.console")
-
-REASON: Final = "removed by an operator, in the console"
-BODY_BYTES_MAX: Final = 16_384
-BODY_S: Final = 10.0
-ID_MAX: Final = 4 * GROUP_ID_MAX
-"""Characters of an id in an address; no group or member has a longer one."""
 
 HEADERS: Final[Mapping[str, str]] = {
     "content-security-policy": "default-src 'none'; script-src 'self'; style-src 'self';"
@@ -93,6 +79,7 @@ class ConsolePages:
     def __init__(self, hub: Hub) -> None:
         self._hub = hub
         self.streams = Streams(hub)
+        self._actions = Actions(hub)
 
     def app(self) -> ASGIApp:
         """Return the application."""
@@ -101,14 +88,14 @@ class ConsolePages:
             Route("/group", self._group),
             Route("/cluster", self._cluster),
             Route("/events", self._events),
-            Route("/remove", self._ask_remove),
-            Route("/remove", self._remove, methods=["POST"]),
+            *self._actions.routes(),
             Route("/metrics", self._metrics),
             Route("/status.json", self._status),
             Mount("/assets", StaticFiles(directory=str(directory("assets")))),
         ]
         handlers: Mapping[Any, Callable[[Request, Any], Awaitable[Response]]] = {
             HTTPStatus.NOT_FOUND: _not_found,
+            ActionRefusedError: _refused,
             SourceError: _no_answer,
         }
         return Headers(Starlette(routes=routes, exception_handlers=handlers))
@@ -195,49 +182,6 @@ class ConsolePages:
         except KeyError:
             return PlainTextResponse("There is no such page.\n", HTTPStatus.NOT_FOUND)
 
-    # --- actions
-
-    async def _ask_remove(self, request: Request) -> Response:
-        if not self._hub.source.can_remove:
-            return _forbidden("Members are removed here only with console.actions.enable=true.")
-        group_id = request.query_params.get("id", "")[:ID_MAX]
-        member_id = request.query_params.get("member", "")[:ID_MAX]
-        member = await self._member(group_id, member_id)
-        if member is None:
-            return PlainTextResponse("There is no such member.\n", HTTPStatus.NOT_FOUND)
-        return self._page(
-            "remove.html",
-            title="Remove a member",
-            place="",
-            events="",
-            group_id=group_id,
-            member_id=member_id,
-            name=named(member_name(member)),
-            reason=REASON,
-        )
-
-    async def _remove(self, request: Request) -> Response:
-        if not self._hub.source.can_remove:
-            return _forbidden("Members are removed here only with console.actions.enable=true.")
-        if not is_same_origin(request.headers):
-            return _forbidden("This request came from another page.")
-        form = await _form(request)
-        if form is None:
-            return PlainTextResponse("This is too long.\n", HTTPStatus.REQUEST_ENTITY_TOO_LARGE)
-        group_id, member_id = form.get("id", "")[:ID_MAX], form.get("member", "")[:ID_MAX]
-        member = await self._member(group_id, member_id)
-        if member is None:
-            return PlainTextResponse("There is no such member.\n", HTTPStatus.NOT_FOUND)
-        reason = form.get("reason", "")[:TEXT_MAX] or REASON
-        await self._hub.source.remove(group_id, member, reason)
-        _log.info("%s of group %s was removed", named(member_name(member)), named(group_id))
-        return RedirectResponse(views.group_link(group_id), HTTPStatus.SEE_OTHER)
-
-    async def _member(self, group_id: str, member_id: str) -> Member | None:
-        group = await self._hub.group(group_id)
-        members = () if group is None else group.members
-        return next((each for each in members if each.member_id == member_id), None)
-
     # --- for programs
 
     async def _metrics(self, request: Request) -> Response:
@@ -255,37 +199,14 @@ class ConsolePages:
         return JSONResponse(status)
 
 
-def is_same_origin(headers: Mapping[str, str]) -> bool:
-    """Whether a browser says that a page of this very address sends a request."""
-    said = headers.get("sec-fetch-site")
-    if said is not None and said != "same-origin":
-        return False
-    origin, host = headers.get("origin"), headers.get("host")
-    if not origin or not host:
-        return False
-    return urlsplit(origin).netloc == host
-
-
-async def _form(request: Request) -> Mapping[str, str] | None:
-    """Read the fields of a form; None if it is too long."""
-    data = bytearray()
-    with suppress(TimeoutError, ClientDisconnect):
-        async with asyncio.timeout(BODY_S):
-            async for chunk in request.stream():
-                data += chunk
-                if len(data) > BODY_BYTES_MAX:
-                    return None
-    fields = parse_qs(data.decode("utf-8", "replace"), max_num_fields=16)
-    return {name: values[0] for name, values in fields.items()}
-
-
-def _forbidden(sentence: str) -> Response:
-    return PlainTextResponse(f"{sentence}\n", HTTPStatus.FORBIDDEN)
-
-
 async def _not_found(request: Request, error: Any) -> Response:
     del request, error
     return PlainTextResponse(NOT_FOUND, HTTPStatus.NOT_FOUND)
+
+
+async def _refused(request: Request, error: Any) -> Response:
+    del request
+    return sentence(str(error), HTTPStatus.CONFLICT)
 
 
 async def _no_answer(request: Request, error: Any) -> Response:

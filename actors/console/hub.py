@@ -92,6 +92,10 @@ class Shared(Generic[_Value]):
         self._asking: asyncio.Task[_Value] | None = None
         self._until_ms = 0
 
+    def outdate(self) -> None:
+        """Let the known answer serve no longer."""
+        self._until_ms = 0
+
     async def get(self) -> _Value:
         """Return the answer; raises :class:`SourceError`."""
         asking = self._asking
@@ -197,6 +201,11 @@ class Hub:
                 self._details.popitem(last=False)
         self._details.move_to_end(group_id)
         return await shared.get()
+
+    def acted(self, text: str) -> None:
+        """Show what an operator did, and ask soon what became of it."""
+        self._tell(text)
+        self._cluster.outdate()
 
     def points_since(self, time_ms: int) -> Sequence[Point]:
         """Return the points of the charts after a time."""

@@ -17,7 +17,7 @@ from actors.clock import boot_ms
 from actors.cluster.ray_peers import CONTROLLER, UNREACHED
 from actors.console.exposition import exposition
 from actors.console.kept_groups import KeptGroups
-from actors.console.source import GroupList, SourceError
+from actors.console.source import ActionRefusedError, GroupList, SourceError
 from actors.console.status_view import cluster_of
 from failover.partition_kinds import GROUPS
 from failover.routing import partition_for
@@ -39,9 +39,15 @@ STATUS_S: Final = 20.0
 THREADS: Final = 4
 """For lists, and as many for all the rest: a node that is silent delays the others' lists only."""
 
+DRILL_S: Final = 40.0
+"""The same while it carries out a drill; a drain waits for elections."""
+
 PLACES_PACE_MS: Final = 5_000
 """How often, at most, the controller is asked where coordinators are."""
 
+UNSURE: Final = (
+    "The controller does not answer: the page of the cluster shows what became of the drill."
+)
 ACTIONS: Final = "console.actions.enable"
 NO_LOOK: Final = GroupLook("", 0, 0, {})
 
@@ -62,10 +68,10 @@ class RollcallSource:
         actors: ConsoleCaller,
         clock_ms: Callable[[], int] = boot_ms,
         *,
-        can_remove: bool,
+        may_act: bool,
     ) -> None:
         self.title = f"cluster {spec.cluster_id}"
-        self.can_remove = can_remove
+        self.may_act = self.may_drill = may_act
         self._spec = spec
         self._actors = actors
         self._clock_ms = clock_ms
@@ -171,6 +177,18 @@ class RollcallSource:
     async def remove(self, group_id: str, member: Member, reason: str) -> None:
         """Remove a member, a static one by its instance id."""
         await self._ask_wire("remove", group_id, member, reason)
+
+    async def drill(self, name: str, *arguments: int) -> str:
+        """Let the controller carry out a drill; return what was done."""
+        try:
+            said, why = await self._actors.ask(
+                CONTROLLER, "drill", name, *arguments, wait_s=DRILL_S
+            )
+        except UNREACHED:
+            raise SourceError(UNSURE) from None
+        if why:
+            raise ActionRefusedError(why)
+        return str(said)
 
     async def _ask_wire(
         self, method: str, *arguments: object, of: ThreadPoolExecutor | None = None

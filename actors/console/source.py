@@ -19,6 +19,10 @@ class SourceError(Exception):
     """A question could not be answered; the text is one sentence for people."""
 
 
+class ActionRefusedError(SourceError):
+    """An action was not carried out; the text says why in one sentence."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ListedGroup:
     """One group in a list. None: not known.
@@ -110,9 +114,13 @@ class ShownNode:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ShownPartition:
-    """A partition of a log on which coordinators stand, with its replicas."""
+    """A partition of a log on which coordinators stand, with its replicas.
+
+    ``number`` is what drills call it; None: they cannot.
+    """
 
     title: str
+    number: int | None = None
     leader: int | None
     epoch: int | None = None
     replicas: tuple[int, ...] = ()
@@ -149,8 +157,11 @@ class ConsoleSource(Protocol):
     title: str
     """What is watched, in a word or two, for the head of each page."""
 
-    can_remove: bool
+    may_act: bool
     """Whether members may be removed."""
+
+    may_drill: bool
+    """Whether drills may be carried out."""
 
     async def groups(self) -> GroupList:
         """Return all groups."""
@@ -163,6 +174,9 @@ class ConsoleSource(Protocol):
 
     async def remove(self, group_id: str, member: Member, reason: str) -> None:
         """Remove a member from its group."""
+
+    async def drill(self, name: str, *arguments: int) -> str:
+        """Carry out a drill; return what was done. Raises :class:`ActionRefusedError`."""
 
     async def metrics(self) -> str | None:
         """Return metrics in Prometheus' text format; None if there are none."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from actors.console.source import Cluster, ShownNode, ShownPartition, Worker
+from actors.disk_words import disk_words
 from failover.partition_kinds import title_of
 from failover.partitions.status import FOREVER_MS
 from protocol.stories.sentence import seconds
@@ -48,6 +49,7 @@ def _node(row: Row) -> ShownNode:
         "Disk syncs (median, longest)": (
             f"{sync_ms['p50']:g} ms, {sync_ms['max']:g} ms" if sync_ms else ""
         ),
+        "Disk": disk_words(row.get("disk", {})),
         "Version": str(row.get("version", "")),
     }
     if row.get("ray_host"):
@@ -63,6 +65,7 @@ def _node(row: Row) -> ShownNode:
 def _partition(row: Row) -> ShownPartition:
     return ShownPartition(
         title=title_of(row["partition"]),
+        number=row["partition"],
         leader=row["leader"],
         epoch=row["epoch"],
         replicas=tuple(row["replicas"]),

@@ -74,13 +74,14 @@ class Streams:
         found = await self._hub.group(group_id)
         if found is None:
             return None
-        can_remove = self._hub.source.can_remove
+        can_remove = self._hub.source.may_act
         return views.group_sections(found, self._hub.now(), can_remove=can_remove)
 
     async def cluster(self) -> dict[str, str]:
         """Return the page of the cluster."""
         found = await self._hub.cluster()
-        return views.cluster_sections(found, self._hub.happened)
+        may_drill = self._hub.source.may_drill
+        return views.cluster_sections(found, self._hub.happened, may_drill=may_drill)
 
     async def _groups(self, query: Mapping[str, str]) -> dict[str, str]:
         return views.groups_sections(await self._hub.groups(), GroupSelection.of(query))

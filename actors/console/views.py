@@ -15,6 +15,7 @@ from jinja2 import DictLoader, Environment, StrictUndefined
 
 from actors.console.assets import directory
 from actors.console.drawing import by_number, member_name, ownership, steps
+from actors.console.drills import links_of_node, links_of_partition
 from actors.console.selection import AT_REST, select
 from protocol.stories.sentence import named, person, plain, quoted, seconds, short_sentence
 from protocol.stories.storms import find_storm, storm_lines
@@ -172,14 +173,20 @@ def _happened(stories: Sequence[RebalanceStory]) -> dict[str, Happened]:
     return {each.who.member_id: each for story in stories for each in story.events}
 
 
-def cluster_sections(cluster: Cluster, happened: Sequence[ClusterChange]) -> dict[str, str]:
+def cluster_sections(
+    cluster: Cluster, happened: Sequence[ClusterChange], *, may_drill: bool = False
+) -> dict[str, str]:
     """Return the page of the cluster."""
+    nodes = [(each, links_of_node(each) if may_drill else ()) for each in cluster.nodes]
+    partitions = [
+        (each, links_of_partition(each) if may_drill else ()) for each in cluster.partitions
+    ]
     titles = list(dict.fromkeys(title for node in cluster.nodes for title in node.facts))
     return {
         "notes": render("notes.html", notes=cluster.notes),
         "head": render("cluster_head.html", cluster=cluster),
-        "nodes": render("nodes.html", nodes=cluster.nodes, titles=titles),
-        "partitions": render("partitions.html", partitions=cluster.partitions),
+        "nodes": render("nodes.html", nodes=nodes, titles=titles, may_drill=may_drill),
+        "partitions": render("partitions.html", partitions=partitions, may_drill=may_drill),
         "workers": render("workers.html", workers=cluster.workers),
         "happened": render("happened.html", changes=list(reversed(happened))),
     }

@@ -7,6 +7,7 @@ from itertools import chain
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlsplit
 
+from actors.disk_words import disk_words
 from actors.errors import ExitCode
 from failover.control.log_loss import lost_majority
 from failover.partition_kinds import CATALOG, GROUPS, PLACED, SHARE_STATE, kind_of, title_of
@@ -100,7 +101,10 @@ def _coordinator(
     row["levels"] = status.get("levels", {})
     row["link_versions"] = {str(one): used for one, used in status.get("link_versions", {}).items()}
     row["sync_ms"] = status.get("sync_ms", {})
+    row["disk"] = status.get("disk", {})
     row["metrics"] = status.get("metrics", {})
+    if "traces" in status:
+        row["traces"] = status["traces"]
     if status["failure"]:
         row["failure"] = status["failure"]
     held = [one for one in status["partitions"] if kind_of(one["partition"]) is GROUPS]
@@ -180,12 +184,14 @@ def as_text(status: Mapping[str, Any]) -> str:
         f"console   {status['console']}",
         f"data      {status['data_dir']}",
     ]
+    lines += _traces(status["coordinators"])
     for row in status["coordinators"]:
         lines.append(
             f"coordinator {row['node_id']}: {row['state']}, process {row['pid'] or '-'}, "
             f"{row['host']}:{row['port']}{_host_of(row)}, leads {_listed(row['leads'])}, "
             f"stands by {_listed(row['stands_by'])}"
             + _sync_of(row)
+            + _disk_of(row)
             + (f", {row['failure']}" if "failure" in row else "")
         )
     lines += _versions(status["coordinators"])
@@ -227,9 +233,31 @@ def _versions(coordinators: Sequence[Mapping[str, Any]]) -> list[str]:
     return [f"versions: {'; '.join(told)}"]
 
 
+def _traces(coordinators: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Return a line that says where traces go, and whose last export has failed."""
+    told = {row["node_id"]: row["traces"] for row in coordinators if "traces" in row}
+    if not told:
+        return []
+    where: dict[str, list[int]] = {}
+    for node_id, each in told.items():
+        where.setdefault(each["go"], []).append(node_id)
+    parts = [*where]
+    if len(where) > 1:
+        parts = [f"{go} from coordinator {_listed(nodes)}" for go, nodes in where.items()]
+    failing = [node_id for node_id, each in told.items() if each["is_failing"]]
+    if failing:
+        parts.append(f"the last export of coordinator {_listed(failing)} failed, see its log")
+    return [f"traces    {'; '.join(parts)}"]
+
+
 def _sync_of(row: Mapping[str, Any]) -> str:
     times = row.get("sync_ms")
     return f", syncs take {times['p50']:g} ms, at most {times['max']:g}" if times else ""
+
+
+def _disk_of(row: Mapping[str, Any]) -> str:
+    words = disk_words(row.get("disk", {}))
+    return f", {words}" if words else ""
 
 
 def _host_of(row: Mapping[str, Any]) -> str:

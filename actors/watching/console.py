@@ -19,7 +19,7 @@ from actors.console.source import (
     SourceError,
 )
 from actors.watching.failures import TOPIC
-from actors.watching.lag_metrics import lag_exposition
+from actors.watching.lag import WatchedLag
 from protocol.watching import group_view, overview
 
 if TYPE_CHECKING:
@@ -38,13 +38,14 @@ INFERRED: Final = "No log records why a member went: a cause is inferred where a
 INFERRED_STATE: Final = (
     "Of a classic group only complete generations are recorded: its state is inferred."
 )
+READ_ONLY: Final = "A watched Kafka is only read."
 READING: Final = "The log is being read: groups may be missing."
 
 
 class WatchedSource:
     """Answers from the state of one session; reads it on threads, under its lock."""
 
-    can_remove = False
+    may_act = may_drill = False
 
     def __init__(
         self, session: WatchSession, bootstrap: str, ends: PartitionEnds, metrics: GroupMetrics
@@ -53,6 +54,7 @@ class WatchedSource:
         self._bootstrap = bootstrap
         self._session = session
         self._ends = ends
+        self._lag = WatchedLag(session, ends)
         self._metrics = metrics
         self._threads = ThreadPoolExecutor(THREADS, "watched")
 
@@ -74,11 +76,15 @@ class WatchedSource:
 
     async def remove(self, group_id: str, member: Member, reason: str) -> None:  # noqa: ARG002
         """Refuse: watching changes nothing."""
-        raise SourceError("A watched Kafka is only read.")
+        raise SourceError(READ_ONLY)
+
+    async def drill(self, name: str, *arguments: int) -> str:  # noqa: ARG002
+        """Refuse: watching changes nothing."""
+        raise SourceError(READ_ONLY)
 
     async def metrics(self) -> str | None:
         """Return the metrics of the groups, and their lag."""
-        return exposition(await self.status()) + await self._call(self._lag)
+        return exposition(await self.status())
 
     async def status(self) -> Mapping[str, object]:
         """Return the same as values."""
@@ -90,7 +96,7 @@ class WatchedSource:
     # --- on a thread
 
     def _groups(self) -> GroupList:
-        self._refresh()
+        self._lag.refresh()
         session = self._session
         with session.lock:
             rows = list(overview.rows(session.watch.outlook, self._ends.of))
@@ -99,7 +105,7 @@ class WatchedSource:
         return GroupList(groups=list(map(self._summary, rows)), notes=notes)
 
     def _group(self, group_id: str) -> GroupDetail | None:
-        self._refresh()
+        self._lag.refresh()
         session = self._session
         with session.lock:
             outlook = session.watch.outlook
@@ -159,24 +165,8 @@ class WatchedSource:
         with session.lock:
             metrics = self._metrics.status()
         coordinator = {"node_id": 0, "state": "Running", "leads": [], "metrics": metrics}
-        return {"coordinators": [coordinator], "workers": [], "under_replicated": []}
-
-    def _lag(self) -> str:
-        self._refresh()
-        with self._session.lock:
-            return lag_exposition(self._session.watch.outlook.committed, self._ends.of)
-
-    def _refresh(self) -> None:
-        def wanted() -> set[tuple[str, int]]:
-            with self._session.lock:
-                committed = self._session.watch.outlook.committed
-                return {
-                    (topic, number)
-                    for group_id in committed.groups()
-                    for topic, number, _ in committed.of_group(group_id)
-                }
-
-        self._ends.refresh(wanted)
+        status = {"coordinators": [coordinator], "workers": [], "under_replicated": []}
+        return {**status, "lag": self._lag.status()}
 
     def _notes(self, *, is_state_inferred: bool = False) -> tuple[str, ...]:
         session = self._session

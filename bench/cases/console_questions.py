@@ -58,7 +58,7 @@ async def _ask(
             self.asked += 1
             return await super().group(group_id)
 
-    source = CountedSource(_spec(addresses), _NoController(), _fast_ms, can_remove=False)
+    source = CountedSource(_spec(addresses), _NoController(), _fast_ms, may_act=False)
     hub = Hub(source, _fast_ms, _fast_ms)
     pages: list[Callable[[], Awaitable[object]]] = [hub.groups]
     pages += [lambda group_id=each: hub.group(group_id) for each in group_ids]  # type: ignore[misc]

@@ -15,6 +15,7 @@ from bench.scenarios.behaviours import (
     Flap,
     RollingDeploy,
 )
+from bench.scenarios.measures import MEASURES
 from bench.scenarios.scenario import BASE, NAME, WorkloadKind
 from bench.scenarios.values import Protocol
 from failover.drills.checked import MISTAKES_MAX, DrillError
@@ -132,10 +133,19 @@ def _group(scenario: Scenario, group: Group, place: Place) -> Iterator[Mistake]:
     yield from _revokes(group, place)
     yield from _assignor(group, place)
     yield from _timeouts(scenario, group, place)
+    yield from _limits(group, place)
     for number, behaviour in enumerate(group.behaviours):
         at = (*place, "behaviours", number)
         about = f"group {group.name}, behaviour {number + 1}"
         yield from _behaviour(scenario, group, behaviour, at, about)
+
+
+def _limits(group: Group, place: Place) -> Iterator[Mistake]:
+    for name in MEASURES:
+        least, most = (getattr(group.expect, f"{name}_{end}") for end in ("min", "max"))
+        if least is not None and most is not None and least > most:
+            why = f"{name}_min is more than {name}_max, {most:g}."
+            yield (*place, "expect", f"{name}_min"), f"group {group.name}: {why}"
 
 
 def _revokes(group: Group, place: Place) -> Iterator[Mistake]:

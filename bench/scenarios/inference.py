@@ -98,7 +98,7 @@ def inferred_causes(lives: Sequence[RecordedLife], since_ms: int) -> dict[str, i
         cause = _cause(seen)
         if generation > before:
             found[cause] += 1
-        used = _explained(seen, cause)
+        used = {*_explained(seen, cause)}
         changes = [change for change in changes if change not in used]
     return {cause.value: found[cause] for cause in InferredCause if found[cause]}
 

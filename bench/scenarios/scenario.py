@@ -29,6 +29,7 @@ Replicas = Annotated[int, Meta(ge=1, le=100_000)]
 Milliseconds = Annotated[int, Meta(ge=1, le=86_400_000)]
 Seconds = Annotated[int, Meta(ge=0, le=86_400)]
 Limit = Annotated[float, Meta(ge=0)]
+Count = Annotated[int, Meta(ge=0)]
 
 
 class WorkloadKind(StrEnum):
@@ -45,12 +46,22 @@ class ScenarioTopic(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
 
 
 class GroupLimits(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What the scenario may cost a group; what is not given is reported, but not judged."""
+    """What the scenario must and may cost a group; what is not given is reported, not judged."""
 
-    rebalances_max: Annotated[int, Meta(ge=0)] | None = None
+    members_min: Count | None = None
+    members_max: Count | None = None
+    rebalances_min: Count | None = None
+    rebalances_max: Count | None = None
+    unavailable_member_seconds_min: Limit | None = None
     unavailable_member_seconds_max: Limit | None = None
+    unowned_seconds_min: Limit | None = None
     unowned_seconds_max: Limit | None = None
-    failed_members_max: Annotated[int, Meta(ge=0)] | None = None
+    partitions_moved_min: Count | None = None
+    partitions_moved_max: Count | None = None
+    failed_members_min: Count | None = None
+    failed_members_max: Count | None = None
+    survivor_revocations_min: Count | None = None
+    survivor_revocations_max: Count | None = None
 
 
 NO_LIMITS: Final = GroupLimits()

@@ -6,6 +6,7 @@ Every error is one sentence that names the directory and says what to do.
 from __future__ import annotations
 
 import errno
+import glob
 import os
 import uuid
 from contextlib import contextmanager, suppress
@@ -45,6 +46,9 @@ ROWS = ("*.sst", "*.log")
 DAMAGED = "damaged"
 STALE = "stale"
 """Files that say why a log must not be opened again: it might open now and fail later."""
+
+REASONS = ("corrupt", "stale")
+"""Why a log is set aside; the directory's new name says it."""
 
 REASON_CHARS_MAX = 500
 MOVE_AWAY = (
@@ -274,6 +278,15 @@ def _set_aside_within(directory: Path, why: str) -> Path:
     return aside
 
 
+def asides(directory: Path) -> list[Path]:
+    """Return the directories into which a log was moved by :func:`set_aside`. Raises OSError."""
+    directory = directory.resolve()
+    found = [*directory.parent.glob(f"{glob.escape(directory.name)}.*-*")]
+    found = [each for each in found if each.suffix[1:].partition("-")[0] in REASONS]
+    within = [each for each in directory.iterdir() if each.name.partition("-")[0] in REASONS]
+    return [each for each in (*found, *within) if each.is_dir()]
+
+
 def _is_aside(entry: Path) -> bool:
     first = entry.name.partition("-")[0]
-    return entry.is_dir() and first in ("corrupt", "stale", "lost+found")
+    return entry.is_dir() and first in (*REASONS, "lost+found")

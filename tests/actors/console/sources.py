@@ -3,7 +3,9 @@
 from collections.abc import Mapping
 from dataclasses import replace
 
+from actors.clock import wall_ms
 from actors.console.source import (
+    ActionRefusedError,
     Cluster,
     GroupDetail,
     GroupList,
@@ -88,8 +90,10 @@ def cluster(leader: int | None = 0, epoch: int = 4, **more: object) -> Cluster:
             for n in range(3)
         ),
         "partitions": (
-            ShownPartition(title="partition 0", leader=leader, epoch=epoch, replicas=(0, 1, 2),
-                      in_sync=(0, 1), remark="lease for 900 ms"),
+            ShownPartition(
+                title="partition 0", number=0, leader=leader, epoch=epoch, replicas=(0, 1, 2),
+                in_sync=(0, 1), remark="lease for 900 ms",
+            ),
         ),
         "workers": (Worker(name="assignor 0", state="Running", runs=5, waiting=1),),
     }  # fmt: skip
@@ -101,7 +105,9 @@ class FakeSource:
 
     def __init__(self) -> None:
         self.title = "cluster c-1"
-        self.can_remove = False
+        self.may_act = self.may_drill = False
+        self.refusal = ""
+        self.drilled: list[tuple[object, ...]] = []
         self.list = GroupList(groups=(group("orders"), group("payments", 40)))
         self.details = {"orders": detail()}
         self.shown = cluster()
@@ -129,6 +135,13 @@ class FakeSource:
     async def remove(self, group_id: str, removed: Member, reason: str) -> None:
         self._note("remove")
         self.removed.append((group_id, removed.member_id, reason))
+
+    async def drill(self, name: str, *arguments: int) -> str:
+        self._note("drill")
+        if self.refusal:
+            raise ActionRefusedError(self.refusal)
+        self.drilled.append((name, *arguments))
+        return f"{name} is done."
 
     async def metrics(self) -> str | None:
         self._note("metrics")
@@ -184,3 +197,46 @@ class FakeSource:
             partitions=(ShownPartition(title=name, leader=None, remark=name),),
         )
         self.title = name
+
+
+def storm() -> FakeSource:
+    """Return a group whose member web-3 exceeds its poll timeout again and again."""
+    now, source = wall_ms(), FakeSource()
+    source.title = "cluster orders-production"
+    web = Who(name="web-3", member_id="web-3-5f0c", client_id="web-3", host="/10.0.0.4")
+    slow = Who(name="web-9", member_id="web-9-77ab", client_id="web-9", host="/10.0.0.9")
+    stories = []
+    for number in range(12):
+        has_left = number % 2 == 0
+        began = now - 40_000 * (12 - number)
+        stories.append(
+            story(
+                number=number,
+                cause=Cause.POLL_TIMEOUT if has_left else Cause.JOINED,
+                reason="consumer poll timeout has expired" if has_left else "",
+                started_ms=began,
+                ended_ms=began + (12_900 if has_left else 3_300),
+                before=number + 7,
+                after=number + 8,
+                total=24,
+                moved=6 if has_left else 4,
+                who=web,
+                waits=(
+                    Waited(what=Wait.JOIN, wait_ms=12_100 if has_left else 2_900, who=(slow,)),
+                    Waited(what=Wait.ASSIGNMENT, wait_ms=600 if has_left else 300),
+                ),
+                moves=tuple(
+                    Move(unit=f"orders-{n}", before="web-9" if n < 21 else "web-1", after="web-3")
+                    for n in range(18, 24)
+                ),
+                unserved=(Unserved(who=web, count=6, unserved_ms=17_400),) if has_left else (),
+            )
+        )
+    members = [
+        replace(member(f"web-{n}"), owned=tuple(f"orders-{p}" for p in owned), epoch=None)
+        for n, owned in ((1, range(6)), (2, range(6, 12)), (9, range(12, 18)), (3, range(18, 24)))
+    ]
+    source.details["orders"] = detail(
+        members=members, units=[f"orders-{n}" for n in range(24)], stories=stories, epoch=19
+    )
+    return source

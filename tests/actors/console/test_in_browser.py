@@ -7,8 +7,8 @@ import pytest
 from playwright.sync_api import Browser
 
 from actors.console.source import GroupList
-from tests.actors.console.pictures import await_updates, served, storm
-from tests.actors.console.sources import HOSTILE, FakeSource, group
+from tests.actors.console.served import await_updates, served
+from tests.actors.console.sources import HOSTILE, FakeSource, group, storm
 from tests.browser import WatchedPage, chromium, opened
 from tests.waiting import WITHIN_S, until
 

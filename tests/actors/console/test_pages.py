@@ -11,7 +11,9 @@ import pytest
 from actors.console import streams as streams_module
 from actors.console.app import HEADERS, NOT_FOUND, ConsolePages
 from actors.console.hub import GROUPS_KEPT, PACE_MS, Hub
+from actors.console.selection import ROWS_MAX, SORTS
 from actors.console.source import GroupList
+from actors.console.views import TYPES
 from tests.actors.console.asked import Answer, ask
 from tests.actors.console.sources import HOSTILE, NOW_MS, FakeSource, cluster, detail, group, story
 
@@ -168,6 +170,29 @@ def test_ten_thousand_groups_are_filtered_sorted_and_cut_here() -> None:
     assert "g-" not in "".join(re.findall(r'id=(g-\d+)"', get("/?q=none", setting=many).text))
 
 
+def test_ten_thousand_groups_are_sorted_by_each_column_both_ways() -> None:
+    groups = [
+        group(f"g-{n:05}", n % 97, lag=n * 7 % 10_007, lately=n % 13, group_type=TYPES[n % 4],
+              state="Empty" if n % 2 else "Stable")
+        for n in range(10_000)
+    ]  # fmt: skip
+
+    async def test() -> None:
+        console = Console()
+        console.source.list = GroupList(groups=groups)
+        for name, key in SORTS.items():
+            for order in ("asc", "desc"):
+                answer = await console.ask(f"/?sort={name}&order={order}")
+                names = re.findall(r'id=(g-\d+)"', answer.text)
+                known = {each.group_id: key(each) for each in groups}
+                firsts = sorted(known.values(), reverse=order == "desc")[:ROWS_MAX]  # type: ignore[type-var]
+                assert [known[each] for each in names] == firsts, (name, order)
+                assert len(answer.body) < 60_000
+        assert console.source.asked == ["groups"]
+
+    asyncio.run(test())
+
+
 @pytest.mark.parametrize("query", ["page=99999999", "page=-1", "page=%C2%B2", "sort=x&order=y",
     "q=" + "a" * 5_000, "state=%00", "type=\u202e", "page=0", "q=%FF"])  # fmt: skip
 def test_a_strange_query_is_a_page_like_others(query: str) -> None:
@@ -286,7 +311,7 @@ def removal(
 ) -> object:
     async def test() -> tuple[int, list[tuple[str, str, str]]]:
         console = Console()
-        console.source.can_remove = bool(setting)
+        console.source.may_act = bool(setting)
         answer = await console.ask("/remove", "POST", body=form.encode(), **headers)
         return answer.status, console.source.removed
 
@@ -314,7 +339,7 @@ def test_without_the_config_there_are_no_actions() -> None:
     assert "Remove…" not in get("/group?id=orders").text
 
     def may(source: FakeSource) -> None:
-        source.can_remove = True
+        source.may_act = True
 
     assert "Remove…" in get("/group?id=orders", setting=may).text
     asked = get("/remove?id=orders&member=web-1-id", setting=may)

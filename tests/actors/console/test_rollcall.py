@@ -121,7 +121,7 @@ def source(here: Here) -> Iterator[RollcallSource]:
 
 
 def source_of(spec: ClusterSpec, here: Here) -> RollcallSource:
-    source = RollcallSource(spec, here, lambda: here.driver.now, can_remove=True)
+    source = RollcallSource(spec, here, lambda: here.driver.now, may_act=True)
     make = source._questions
 
     def questions() -> WireQuestions:

@@ -41,6 +41,16 @@ def test_a_healthy_cluster_has_no_problems() -> None:
         ("assignor 0", 2, 3)
     ]
     assert found.nodes[0].facts["Leads"] == "0, 1"
+    assert found.nodes[0].facts["Disk"] == ""
+
+
+def test_the_room_on_a_disk_is_shown() -> None:
+    shown = status()
+    shown["coordinators"][0]["disk"] = {
+        "log_bytes": 1_536, "free_bytes": 1 << 30, "total_bytes": 1 << 40, "set_aside": 2,
+    }  # fmt: skip
+    said = cluster_of(shown).nodes[0].facts["Disk"]
+    assert said == "log 1.5 KiB, 1.0 GiB of 1.0 TiB free, 2 logs set aside"
 
 
 LOST = {"leader": None, "epoch": None, "in_sync": []}

@@ -56,8 +56,35 @@ def coordinator(*partitions: dict[str, Any]) -> dict[str, Any]:
         "connections": 0,
         "linked": [],
         "sync_ms": {"p50": 1.5, "max": 230.0},
+        "disk": {
+            "log_bytes": 3 << 20,
+            "free_bytes": 40 << 30,
+            "total_bytes": 100 << 30,
+            "set_aside": 1,
+        },
         "partitions": list(partitions),
     }
+
+
+def traces_line(*traces: tuple[str, bool]) -> list[str]:
+    statuses = {
+        node_id: {**coordinator(), "traces": {"go": go, "is_failing": is_failing}}
+        for node_id, (go, is_failing) in enumerate(traces)
+    }
+    lines = as_text(cluster_status(SPEC, [1, 2, 3], statuses, [])).splitlines()
+    return [line for line in lines if line.startswith("traces")]
+
+
+def test_one_line_says_where_traces_go_and_whose_export_failed() -> None:
+    backend, nowhere = "to http://collector:4318 by http/protobuf", "nowhere"
+    assert traces_line() == [], "coordinators of an older version do not say it"
+    assert traces_line((nowhere, False), (nowhere, False)) == ["traces    nowhere"]
+    assert traces_line((backend, False), (backend, True)) == [
+        f"traces    {backend}; the last export of coordinator 1 failed, see its log"
+    ]
+    assert traces_line((nowhere, False), (backend, False), (nowhere, False)) == [
+        f"traces    nowhere from coordinator 0,2; {backend} from coordinator 1"
+    ]
 
 
 def two_of_three() -> dict[str, Any]:
@@ -110,6 +137,16 @@ def test_the_status_shows_how_long_syncs_take_and_whether_leaders_may_answer() -
         ", NO LEASE: answers have waited for 1500 ms",
         "partition 2: leader 0, epoch 4, in sync 0,1,2 of 2,0,1, at rest without lease",
     ]
+
+
+def test_the_status_shows_the_size_of_a_log_and_the_room_on_its_disk() -> None:
+    status = cluster_status(SPEC, [1, 2, 3], {0: coordinator()}, [])
+    assert ", log 3.0 MiB, 40 GiB of 100 GiB free, 1 log set aside" in as_text(status)
+    assert status["coordinators"][0]["disk"]["set_aside"] == 1
+    older = {name: value for name, value in coordinator().items() if name != "disk"}
+    status = cluster_status(SPEC, [1, 2, 3], {0: older}, [])
+    assert status["coordinators"][0]["disk"] == {}
+    assert "free" not in as_text(status)
 
 
 def test_a_partition_with_fewer_replicas_than_wanted_is_under_replicated() -> None:

@@ -19,7 +19,7 @@ from bench.cases.telemetry import AGAINST_OFF, against_off, environments, hangin
 from bench.report.rounds import BenchRow, BenchSettings, compared
 from bench.servers.open_pages import EventStreams, events_of
 from bench.servers.server import Server, StartError, serving_processes
-from tests.actors.console.pictures import served
+from tests.actors.console.served import served
 from tests.actors.console.sources import FakeSource, detail
 from tests.bench.one_node import OneNode
 from tests.waiting import WITHIN_S, until

@@ -45,6 +45,7 @@ SAME = {
     "moved": "moved",
     "unowned-ms": "unowned_ms",
     "failed": "failed",
+    "survivor-revocations": "revoked",
 }
 """Costs of a history by the fields of a scenario's costs."""
 
