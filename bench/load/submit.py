@@ -13,7 +13,6 @@ import contextlib
 import json
 import os
 import re
-import socket
 import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -47,8 +46,6 @@ OK, FAILURE, BAD_INPUT = 0, 1, 2
 ENDS_S: Final = 60.0
 """How long the tasks may take to have their members' histories."""
 
-REACH_S: Final = 10.0
-"""How long a broker may take to accept a connection."""
 MEMBERS_MAX: Final = 1_000_000
 TASKS_MAX: Final = 1_000
 SECONDS_MAX: Final = 86_400
@@ -104,14 +101,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _unreachable(bootstrap: Sequence[Address]) -> str:
     """Return why no broker can be reached, before Spark starts; "" if one can be."""
-    why = ""
-    for host, port in bootstrap:
-        try:
-            with socket.create_connection((host, port), REACH_S):
-                return ""
-        except OSError as error:
-            why = f"{host}:{port} cannot be reached: {error.strerror or error}."
-    return why
+    try:
+        ClusterClient(bootstrap).ask(lambda _: None)
+    except OSError as error:
+        brokers = ",".join(f"{host}:{port}" for host, port in bootstrap)
+        return f"{brokers} cannot be reached: {error.strerror or error}."
+    return ""
 
 
 def _alone(asked: argparse.Namespace, context: SparkContext, steps: list[RunStep]) -> Verdict:

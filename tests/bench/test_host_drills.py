@@ -442,7 +442,7 @@ SPARK = ["lose-host", "--hosts", "3", "--spark-hosts"]
         ),
         (
             ["lose-host", "--hosts", "3", "--running"],
-            "Drill lose-host makes its hosts: omit --running, --data-dir.",
+            "Drill lose-host makes its hosts and its members: omit --running.",
         ),
     ],
 )  # fmt: skip
