@@ -91,7 +91,7 @@ class CoordinatorActor:
             "service.instance.id": coordinator_name(node_id),
             "rollcall.cluster_id": spec.cluster_id,
         }
-        telemetry = Telemetry(resource)
+        self._telemetry = telemetry = Telemetry(resource)
         secret = read_secret(Path(spec.data_dir))
         ours = ray_peers.RayPeers(node_id, spec.partitions, secret)
         workers = ray_peers.RayWorkers()
@@ -132,7 +132,7 @@ class CoordinatorActor:
 
     async def status(self) -> dict[str, Any]:
         """Return the coordinator's status."""
-        return self._coordinator.status()
+        return {**self._coordinator.status(), "traces": self._telemetry.traces()}
 
     async def metrics(self) -> dict[str, Any]:
         """Return the coordinator's metrics."""
