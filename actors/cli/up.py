@@ -21,6 +21,8 @@ from actors.deployment import supervisor
 from actors.deployment.planning import PlanRequest, cluster_file, plan_cluster
 from actors.errors import BadInputError, ExitCode, FailureError
 from actors.peers.tls import TlsError, check_certificates, tls_settings
+from actors.telemetry.observer import traces_go
+from actors.telemetry.transports import FILE
 from failover.partition_kinds import title_of
 from protocol.config import ConfigError, read_server_configs
 from protocol.properties import parse_properties
@@ -333,6 +335,7 @@ def _start(
         cluster = replace(_registered(begun, spec), address=address, node=node)
         registry.save(cluster)
         console = create(spec, _Operator(plan.file, save))
+        _say_where_traces_go(node)
         owner = None if options.detach else begun.owner
         registry.save(replace(cluster, owner=owner, console=console, is_ready=True))
 
@@ -365,7 +368,22 @@ class _Operator:
 
 
 def _environment(node: RayNode | None) -> dict[str, str]:
-    """Return this process's OpenTelemetry variables; our own Ray inherits them."""
+    """Return this process's variables of traces and metrics; our own Ray inherits them."""
     if node is not None:
         return {}
-    return {name: text for name, text in os.environ.items() if name.startswith("OTEL_")}
+    return telemetry_variables(os.environ)
+
+
+def telemetry_variables(environ: Mapping[str, str]) -> dict[str, str]:
+    """Return the variables that say where traces and metrics go."""
+    return {
+        name: text for name, text in environ.items() if name.startswith("OTEL_") or name == FILE
+    }
+
+
+def _say_where_traces_go(node: RayNode | None) -> None:
+    """Say whether there are traces; a Ray that was there before may have variables of its own."""
+    if node is None and not telemetry_variables(os.environ):
+        supervisor.say("Traces go where the variables of `ray start` say.")
+    else:
+        supervisor.say(f"Traces go {traces_go(os.environ)}.")

@@ -91,14 +91,16 @@ class CoordinatorActor:
             "service.instance.id": coordinator_name(node_id),
             "rollcall.cluster_id": spec.cluster_id,
         }
-        telemetry = Telemetry(resource)
+        self._telemetry = telemetry = Telemetry(resource)
         secret = read_secret(Path(spec.data_dir))
         ours = ray_peers.RayPeers(node_id, spec.partitions, secret)
         workers = ray_peers.RayWorkers()
         spec = with_node_rack(spec, ray_calls.own_node_labels())  # each label has one value
         self._coordinator = Coordinator(spec, node_id, ours, telemetry, workers=workers)
         self._export = open_metrics(
-            resource, self._coordinator.metrics, self._coordinator.histograms()
+            resource,
+            lambda _: [((), {"metrics": self._coordinator.metrics()})],
+            self._coordinator.histograms(),
         )
         self._coordinator.start()
 
@@ -130,7 +132,7 @@ class CoordinatorActor:
 
     async def status(self) -> dict[str, Any]:
         """Return the coordinator's status."""
-        return self._coordinator.status()
+        return {**self._coordinator.status(), "traces": self._telemetry.traces()}
 
     async def metrics(self) -> dict[str, Any]:
         """Return the coordinator's metrics."""
@@ -215,11 +217,14 @@ class ControllerActor:
 
     def __init__(self, spec: ClusterSpec, hosts: HostControl) -> None:
         from actors.cluster.data_dir import hold_lock
+        from actors.deployment.cluster_export import open_cluster_metrics
         from actors.deployment.controller import Controller
 
         log_to_file(spec.text_log_path(CONTROLLER), format_of(spec.overrides))
         self._lock = hold_lock(spec.data_dir)
         self._controller = Controller(spec, Actors(), hosts)
+        resource = {"service.instance.id": CONTROLLER, "rollcall.cluster_id": spec.cluster_id}
+        self._export = open_cluster_metrics(resource, self._controller.overview)
         self._starting = asyncio.get_running_loop().create_task(self._controller.start())
 
     async def ready(self) -> str:
@@ -295,6 +300,9 @@ class ControllerActor:
 
     async def stop(self) -> None:
         """Stop watching."""
+        if self._export is not None:
+            loop = asyncio.get_running_loop()
+            await loop.run_in_executor(None, self._export.close, EXPORT_S)
         await self._controller.stop()
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING, Any, Final
 
-from actors.telemetry.metric_table import ELECTIONS, RESIGNATIONS
+from actors.metrics.names import ELECTIONS, RESIGNATIONS
 from failover.partition_kinds import KINDS, kind_of
 
 if TYPE_CHECKING:

@@ -236,7 +236,8 @@ class SpanQueue(SpanProcessor):
             except Exception as error:
                 result = SpanExportResult.FAILURE
                 self._last_error.text = f"{type(error).__name__}: {error}"
-            if result is not SpanExportResult.SUCCESS:
+            self._drops.is_failing = result is not SpanExportResult.SUCCESS
+            if self._drops.is_failing:
                 self._drops.count_spans(len(batch), self._last_error.text)
             self._drops.report()
 

@@ -56,8 +56,11 @@ UNHEARD_MS: Final = 5_000
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the load; return the exit code: 1 if the verdict is not clean."""
+    """Run the load; return the exit code: 1 if the verdict is not clean, 2 without one."""
     asked = _parser().parse_args(arguments)
+    if asked.watched_by is None and (why := _unreachable(asked.bootstrap)):
+        print(f"The load could not be completed: {why}", file=sys.stderr)
+        return BAD_INPUT
     try:
         from py4j.protocol import Py4JError
         from pyspark import SparkContext
@@ -73,6 +76,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
             began_ms = now_ms()
             steps: list[RunStep] = []
             verdict = _alone(asked, context, steps)
+            print(verdict.text(), flush=True)
+            if asked.json is not None:
+                write_aside(asked.json, json.dumps(verdict.document(), indent=2) + "\n")
             trace_run(
                 TracedRun(
                     kind="load",
@@ -85,15 +91,22 @@ def main(arguments: Sequence[str] | None = None) -> int:
             )
     except (DrillError, KafkaError, OSError) as error:
         print(f"The load could not be completed: {error}", file=sys.stderr)
-        return FAILURE
+        return BAD_INPUT
     except Py4JError as error:
         said = str(getattr(error, "java_exception", error)).splitlines()
         print(f"The load could not be completed: Spark says {said[0]}", file=sys.stderr)
-        return FAILURE
-    print(verdict.text())
-    if asked.json is not None:
-        write_aside(asked.json, json.dumps(verdict.document(), indent=2) + "\n")
+        return BAD_INPUT
     return OK if verdict.is_clean else FAILURE
+
+
+def _unreachable(bootstrap: Sequence[Address]) -> str:
+    """Return why no broker can be reached, before Spark starts; "" if one can be."""
+    try:
+        ClusterClient(bootstrap).ask(lambda _: None)
+    except OSError as error:
+        brokers = ",".join(f"{host}:{port}" for host, port in bootstrap)
+        return f"{brokers} cannot be reached: {error.strerror or error}."
+    return ""
 
 
 def _alone(asked: argparse.Namespace, context: SparkContext, steps: list[RunStep]) -> Verdict:

@@ -14,7 +14,7 @@ from actors.telemetry.run_traces import RunStep, TracedRun, trace_run
 from bench.rehearsals import real
 from bench.rehearsals.crowd import PlannedCrowd
 from bench.rehearsals.guest import guest_stage
-from bench.rehearsals.stages import kafka_stage, notes_on, own_stage
+from bench.rehearsals.stages import KafkaStage, OwnStage, kafka_stage, notes_on, own_stage
 from bench.scenarios import simulated
 from bench.scenarios.scenario import BASE
 from bench.scenarios.verdict import ScenarioVerdict, judge
@@ -112,6 +112,15 @@ WORDS = {
 }
 
 
+HOW = {
+    Place.SIMULATED: "simulated",
+    Place.OWN: OwnStage.how,
+    Place.KAFKA: KafkaStage.how,
+    Place.GUEST: "guest",
+}
+"""What a run is called by its place; on a running cluster, by its addresses instead."""
+
+
 def _run(
     planned: Planned,
     place: Place,
@@ -126,7 +135,7 @@ def _run(
 
     notes: Iterable[str] = ()
     if place is Place.SIMULATED:
-        how, began_s = "simulated", time.monotonic()
+        how, began_s = HOW[place], time.monotonic()
         record = simulated.run(scenario, plan, tell)
         took_s = time.monotonic() - began_s
         say(f"{scenario.duration / 1000:g} s of virtual time took {took_s:.1f} s")

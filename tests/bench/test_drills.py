@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import subprocess
 import sys
 import threading
@@ -77,6 +78,12 @@ def test_the_list_names_every_drill(capsys):
     assert main(["--list"]) == 0
     listed = [line.split()[0] for line in capsys.readouterr().out.splitlines()]
     assert listed == [*names(), *HOST_DRILLS]
+
+
+def test_the_list_says_how_long_every_drill_takes(capsys):
+    main(["--list"])
+    lines = capsys.readouterr().out.splitlines()
+    assert all(re.match(r"[\w-]+ +from +[1-9]\d* s  ", line) for line in lines), lines
 
 
 def test_a_drill_must_be_named(capsys):
@@ -301,5 +308,6 @@ def test_a_report_that_cannot_be_written_is_refused_before_the_drill(capsys):
         main(["kill-leader", "--report", "verdict.pdf"])
     assert ended.value.code == 2
     assert (
-        "argument --report: 'verdict.pdf' must end with .html or .json" in capsys.readouterr().err
+        "argument --report: 'verdict.pdf' must end with .html, .md or .json"
+        in capsys.readouterr().err
     )

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from argparse import ArgumentParser, Namespace, _SubParsersAction
     from collections.abc import Iterable, Iterator
 
+    from actors.watching.ends import PartitionEnds
     from actors.watching.reader import Reader
     from actors.watching.serving import ConsoleThread
     from actors.watching.session import Options, WatchSession
@@ -99,7 +100,9 @@ def add_parser(subparsers: _SubParsersAction[ArgumentParser]) -> None:
 def run(args: Namespace) -> int:
     """Watch until it is stopped. Raises CommandError."""
     from actors.telemetry.group_metrics import GroupMetrics
+    from actors.watching.ends import PartitionEnds
     from actors.watching.exports import WatchExports
+    from actors.watching.lag import WatchedLag
     from actors.watching.place import PlaceFile
     from actors.watching.reader import Reader
     from actors.watching.session import Options, WatchSession
@@ -122,11 +125,12 @@ def run(args: Namespace) -> int:
         metrics=metrics,
     )
     printer = _Printer(args)
-    session = WatchSession(reader, options, printer)
+    session, ends = WatchSession(reader, options, printer), PartitionEnds(reader)
+    exports.lag = WatchedLag(session, ends).status
     console: ConsoleThread | None = None
     try:
         if args.console is not None:
-            console = _console(session, reader, options, args.console)
+            console = _console(session, ends, options, args.console)
         with _stopped_by_signals() as stop, _first_read(session, args) as printer.progress:
             session.run(stop, is_once=args.once)
         if args.once and session.is_loaded:
@@ -140,16 +144,15 @@ def run(args: Namespace) -> int:
 
 
 def _console(
-    session: WatchSession, reader: Reader, options: Options, address: str
+    session: WatchSession, ends: PartitionEnds, options: Options, address: str
 ) -> ConsoleThread:
     from actors.watching.console import WatchedSource
-    from actors.watching.ends import PartitionEnds
     from actors.watching.serving import ConsoleThread
 
     host, _, port = address.rpartition(":")
     if not port.isascii() or not port.isdigit() or int(port) > PORT_MAX:
         raise BadInputError(f"--console takes a port, or HOST:PORT, and not {address!r}")
-    source = WatchedSource(session, options.bootstrap, PartitionEnds(reader), options.metrics)
+    source = WatchedSource(session, options.bootstrap, ends, options.metrics)
     console = ConsoleThread(source, host.strip("[]") or LOCAL_HOST, int(port))
     shown = host or LOCAL_HOST
     note(f"console: http://{shown}:{console.port}")

@@ -36,7 +36,9 @@ PICTURES = Path(__file__).parents[3] / "docs" / "pictures"
 SIZE_BYTES_MAX = 200_000
 LIGHT = {"viewport": {"width": 1200, "height": 900}, "color_scheme": "light"}
 DARK = {**LIGHT, "color_scheme": "dark"}
+TALL = {**LIGHT, "viewport": {"width": 1200, "height": 1080}}
 NAMES = ("orders", "payments", "emails", "search-index", "billing", "fraud", "clicks", "audit")
+PARTITIONS = 8
 QUIET_GROUPS = 400
 STORM_ROUNDS = 6
 RECORDS = 12_000
@@ -47,20 +49,20 @@ TOLD_S = patient(60)
 def many_groups(bootstrap: str) -> Iterator[PolledMembers]:
     """Give a cluster groups with members, and more that only have offsets; yield one of them."""
     with ExitStack() as stack:
+        made = []
         for number, name in enumerate(NAMES):
             protocol = ("classic", "consumer")[number % 2]
-            members = stack.enter_context(members_of(bootstrap, name, 8, protocol))
+            made.append(stack.enter_context(members_of(bootstrap, name, PARTITIONS, protocol)))
             for member in range(1 + number % 3):
-                members.join(f"{name}-{member}")
-            members.await_all_own(8)
-            if number == 0:
-                first = members
+                made[-1].join(f"{name}-{member}")
+        for members in made:
+            members.await_all_own(PARTITIONS)
         with AdminClient(parse_bootstrap(bootstrap)) as client:
             for number in range(QUIET_GROUPS):
                 name = NAMES[number % len(NAMES)]
                 offsets = {(name, partition): 40 * number for partition in range(3)}
                 commit_offsets(client, f"{name}-{number}", offsets)
-        yield first
+        yield made[0]
 
 
 def calm(browser: Browser, file: Path, directory: Path) -> None:
@@ -72,10 +74,10 @@ def calm(browser: Browser, file: Path, directory: Path) -> None:
     ):
         await_updates(watched.page, 5)
         members.join("orders-1")
-        members.await_all_own(8)
+        members.await_all_own(PARTITIONS)
         await_updates(watched.page, 9)
         members.leave("orders-1")
-        members.await_all_own(8)
+        members.await_all_own(PARTITIONS)
         await_updates(watched.page, 14)
         watched.page.screenshot(path=file)
 
@@ -104,11 +106,11 @@ def failed_over(browser: Browser, file: Path, directory: Path) -> None:
     """Show a cluster just after one of its nodes was killed, from its own page."""
     with (
         real_cluster(directory) as cluster,
-        members_of(cluster.bootstrap, group_of(1), 8) as members,
-        opened(browser, f"{cluster.ready['console']}/cluster", **LIGHT) as watched,
+        members_of(cluster.bootstrap, group_of(1), PARTITIONS) as members,
+        opened(browser, f"{cluster.ready['console']}/cluster", **TALL) as watched,
     ):
         members.join("web-1")
-        members.await_all_own(8)
+        members.await_all_own(PARTITIONS)
         leader = await_well(cluster)["partitions"][1]["leader"]
         page = watched.page
         await_updates(page)
@@ -124,21 +126,21 @@ def watching(browser: Browser, file: Path, directory: Path) -> None:
     with closing(kafka):
         (directory / "kafka").mkdir()
         kafka.start()
-        with (
-            watched_console(kafka.bootstrap, directory) as url,
-            members_of(kafka.bootstrap, "orders", 12, "consumer") as members,
-        ):
-            produce(kafka.bootstrap, "orders", RECORDS)
-            for name in ("web-1", "web-2", "web-3"):
-                members.join(name)
+        with members_of(kafka.bootstrap, "orders", 12, "consumer") as members:
+            members.join("web-1")
+            members.await_all_own(12)  # now there is a log to watch
+            with (
+                watched_console(kafka.bootstrap, directory) as url,
+                opened(browser, f"{url}/group?id=orders", **LIGHT) as watched,
+            ):
+                for name in ("web-2", "web-3"):
+                    members.join(name)
+                    members.await_all_own(12)
+                produce(kafka.bootstrap, "orders", RECORDS)
+                see(watched.page, "#offsets", f"orders-11\\s+{RECORDS // 12:,}")
+                members.leave("web-3")
                 members.await_all_own(12)
-            members.leave("web-3")
-            members.await_all_own(12)
-            members.join("web-4")
-            members.await_all_own(12)
-            with opened(browser, f"{url}/group?id=orders", **LIGHT) as watched:
-                see(watched.page, "#stories", "web-4.* joined")
-                await_updates(watched.page, 3)
+                see(watched.page, "#stories", "web-3.* is gone")
                 watched.page.screenshot(path=file)
 
 
@@ -148,7 +150,9 @@ def watched_console(bootstrap: str, directory: Path) -> Iterator[str]:
     said = directory / "watch.err"
     command = [sys.executable, "-m", "rollcall", "watch", "--bootstrap", bootstrap]
     with said.open("w") as errors:
-        program = Program([*command, "--console", "0"], errors=errors.fileno())
+        program = Program(
+            [*command, "--from", "beginning", "--console", "0"], errors=errors.fileno()
+        )
         try:
             pattern = re.compile(r"console: (http://\S+)")
             found = until(lambda: pattern.search(said.read_text()), TOLD_S, "it has a console")

@@ -17,6 +17,8 @@ NODES = 3
 SETTINGS = {
     "console.actions.enable": "true",
     "group.initial.rebalance.delay.ms": "0",
+    "group.consumer.min.heartbeat.interval.ms": "500",
+    "group.consumer.heartbeat.interval.ms": "500",
     "offsets.topic.num.partitions": str(NODES),
 }
 WELL_S = patient(120)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from actors.telemetry.metric_table import ELECTIONS, RESIGNATIONS
+from actors.metrics.names import ELECTIONS, RESIGNATIONS
 from actors.testing.coordinators import NODES, LocalCluster, LocalWorker
 from actors.testing.faults import InjectedFaults
 from failover.partition_kinds import CATALOG, GROUPS, KINDS, SHARE_STATE

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
+from actors.metrics.names import LAG
 from actors.telemetry.group_metrics import GroupMetrics
 from actors.watching.exports import WatchExports
 from actors.watching.session import Options, WatchSession
@@ -36,6 +37,7 @@ def test_traces_and_metrics_arrive(sink: Sink) -> None:
             metrics=metrics,
         )
         WatchSession(log, options, Told()).run(log.stop)
+        exports.lag = lambda: {LAG: [["g", "t", "0", 15]]}
     roots = []
     for body in sink.posted["/v1/traces"]:
         for resource in ExportTraceServiceRequest.FromString(body).resource_spans:
@@ -55,4 +57,6 @@ def test_traces_and_metrics_arrive(sink: Sink) -> None:
         for scope in resource.scope_metrics
         for metric in scope.metrics
     }
-    assert {"rollcall.rebalance-duration", "kafka.consumer_group.members"} <= names
+    expected = {"rollcall.rebalance-duration", "kafka.consumer_group.members"}
+    assert expected | {"kafka.consumer_group.lag"} <= names
+    assert "rollcall.partition.lease" not in names

@@ -1,5 +1,6 @@
 """The history of rebalances outlives a drain of its leader, and a restart of everything."""
 
+from collections.abc import Sequence
 from contextlib import ExitStack, closing
 
 import pytest
@@ -30,19 +31,20 @@ LEFT = r"member \S+ \(127\.0\.0\.1\) (left|sent no heartbeat)"
 MOVED = {"share": ShareMember, "streams": StreamsMember}
 
 pytestmark = [
-    pytest.mark.timeout(400),
+    pytest.mark.timeout(600),
     pytest.mark.skipif(servers.is_kafka(), reason="Kafka explains no rebalance"),
 ]
 
 
-def settle(member: Member) -> None:
-    """Send heartbeats until the member has all that it is to have."""
+def settle(members: Sequence[Member]) -> None:
+    """Send heartbeats until the members of a group have all that they are to have."""
 
     def is_settled() -> bool:
-        member.beat()
-        return bool(member.assigned) and member.is_settled()
+        for member in members:
+            member.beat()
+        return all(member.assigned for member in members) and members[0].is_settled()
 
-    until(is_settled, BACK_S, "the member has its share")
+    until(is_settled, BACK_S, "each member has its share")
 
 
 def test_the_histories_of_all_types_outlive_a_drain_and_an_orderly_restart(
@@ -62,24 +64,29 @@ def test_the_histories_of_all_types_outlive_a_drain_and_an_orderly_restart(
             stack.callback(two[1].close)
             share_out(two)
         moved = {
-            name: kind(bootstrap, groups[name], "web-2", TOPIC) for name, kind in MOVED.items()
+            name: [kind(bootstrap, groups[name], f"web-{n}", TOPIC) for n in (1, 2)]
+            for name, kind in MOVED.items()
         }
-        for member in moved.values():
-            settle(member)
+        for members in moved.values():
+            settle(members)
         for group in groups.values():
-            told[group] = wait_until_settled(bootstrap, group, 1)
+            wait_until_settled(bootstrap, group, 1)
+            told[group] = keys(explained(bootstrap, group))
             until(lambda g=group: on_every_node(bootstrap, g, told[g]), WITHIN_S, "all are told")
+            for members in moved.values():
+                settle(members)  # their sessions must not expire while others are asked
         led_by = leader_of(bootstrap, groups["classic"])
         assert {leader_of(bootstrap, group) for group in groups.values()} == {led_by}
 
         doomed.drain(led_by)
 
+        for members in moved.values():
+            members.pop().leave()
+            settle(members)
         for protocol in PROTOCOLS:
             share_out([stay[protocol], go[protocol]])
             go[protocol].close()
             share_out([stay[protocol]])
-        for member in moved.values():
-            member.leave()
         for group in groups.values():
             after = wait_until_told(bootstrap, group, LEFT)
             assert told[group] < after, "the history before the drain is still there"

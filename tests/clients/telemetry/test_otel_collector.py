@@ -6,9 +6,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from actors.metrics.names import GROUP_COUNT
+from actors.metrics.row import MetricKind
+from actors.metrics.table import ROWS
 from actors.telemetry.group_metrics import GroupMetrics
 from actors.telemetry.histograms import Histogram
-from actors.telemetry.metric_table import GROUP_COUNT, ROWS, MetricKind
 from actors.telemetry.observer import Telemetry, open_metrics
 from actors.telemetry.root_names import PREFIX, ROOT_NAMES
 from actors.telemetry.transports import DEFAULT, TRANSPORTS
@@ -16,7 +18,7 @@ from protocol.stories.causes import Cause
 from tests.actors.telemetry.causes.test_causes import PAIRS, TYPES
 from tests.actors.telemetry.facts import rebalance
 from tests.otel_collector import Collector, installed
-from tests.otlp_backend import Jaeger, root
+from tests.otlp_backend import Jaeger, parents, root
 from tests.otlp_backend import installed as jaeger_installed
 from tests.otlp_sink import Sink, running
 from tests.waiting import WITHIN_S, patient, until
@@ -96,8 +98,11 @@ def test_each_cause_of_each_type_of_group_goes_through_the_collector(
 
 
 def told(jaeger: Jaeger, service: str) -> set[tuple[str, str, str]]:
-    """Give the types, causes and names of the rebalances that the backend has."""
-    roots = (root(trace) for trace in jaeger.traces(service))
+    """Give the types, causes and names of the rebalances whose root spans the backend has.
+
+    While spans arrive, a trace may have others already, and its root not yet.
+    """
+    roots = (span for trace in jaeger.traces(service) for span in trace if not parents(span))
     return {
         (
             found["tags"]["rollcall.group.type"],
@@ -118,7 +123,9 @@ def test_metrics_of_all_types_of_group_go_through_the_collector(
     metrics = GroupMetrics()
     histograms = {row.key: Histogram() for row in ROWS if row.kind is MetricKind.HISTOGRAM}
     export = open_metrics(
-        {"service.instance.id": "c"}, metrics.status, {**histograms, **metrics.histograms()}
+        {"service.instance.id": "c"},
+        lambda _: [((), {"metrics": metrics.status()})],
+        {**histograms, **metrics.histograms()},
     )
     assert export is not None
     groups = [situations[Cause.JOINED]() for situations in TYPES.values()]
