@@ -47,6 +47,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         need_spark()
         with interruptible():
             verdicts = _verdicts(asked)
+        if verdicts:
+            print("\n\n".join(verdict.text() for verdict in verdicts), flush=True)
         if asked.json:
             _write(asked.json, verdicts)
         if verdicts:
@@ -59,7 +61,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return BAD_INPUT
     if not verdicts:
         return BAD_INPUT
-    print("\n\n".join(verdict.text() for verdict in verdicts))
     return OK if all(verdict.is_clean for verdict in verdicts) else FAILURE
 
 

@@ -65,6 +65,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         drill, play = _planned(asked, log)
         with interruptible():
             verdict = play()
+        print(verdict.text(), flush=True)
         if asked.json:
             write_aside(asked.json, json.dumps(verdict.document(), indent=2) + "\n")
         write_reports(asked.report, lambda: drill_report(drill, verdict, log))
@@ -80,7 +81,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
     finally:
         if verdict is not None or log.told:
             _trace(asked.name, began_ms, log, verdict)
-    print(verdict.text())
     return OK if verdict.is_clean else FAILURE
 
 
