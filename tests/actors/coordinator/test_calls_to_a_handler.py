@@ -15,6 +15,7 @@ from actors.coordinator.pump import Pump
 from actors.serving.admission import Limits
 from actors.serving.connection import Connection
 from actors.telemetry.event_metrics import EventMetrics
+from actors.telemetry.leader_metrics import LeaderMetrics
 from failover.turn import Turn
 from protocol.wire.apis import API
 from protocol.wire.convert import blank
@@ -80,6 +81,7 @@ async def stack_at(file: str, function: str, frames: list[bytes], driver: Workin
         dispatcher=SimpleNamespace(metrics=SimpleNamespace(observe=lambda _: None)),
         group_metrics=SimpleNamespace(observe=lambda _: None),
         event_metrics=EventMetrics(),
+        leader_metrics=LeaderMetrics(),
         observer=SimpleNamespace(observe=lambda _: None),
         forwarding=None,
         incidents=None,
@@ -87,7 +89,7 @@ async def stack_at(file: str, function: str, frames: list[bytes], driver: Workin
     )
     log: Any = Log()
     pump = Pump(driver.host, log, dependencies, lambda: None)
-    pump.links = SimpleNamespace(send=lambda *_: None, close=lambda: None)  # type: ignore[assignment]
+    pump.links = SimpleNamespace(send=lambda *_: None, close=lambda: None, linked=())  # type: ignore[assignment]
     connection = Connection(pump.listener, "client")
     transport: Any = Transport()
     connection.connection_made(transport)
