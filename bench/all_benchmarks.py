@@ -24,9 +24,13 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from bench.pages.measured import add_report_option, write_bench_report
 from bench.paths import CHECKOUT, PAGE, RESULTS
 from bench.report.page import newest, page, read
+from bench.report.rounds import BenchRow
 from bench.servers import machine
+from bench.servers.kafka import need_kafka
+from bench.servers.server import StartError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -93,10 +97,25 @@ def main(arguments: Sequence[str] | None = None) -> int:
         known = ", ".join(PARTS)
         print(f"rollcall: There is no part {unknown[0]!r}: choose from {known}.", file=sys.stderr)
         return BAD_INPUT
+    try:
+        if asked.kafka:
+            need_kafka()
+        return _run_all(names, asked)
+    except StartError as error:
+        print(f"rollcall: {error}", file=sys.stderr)
+        return BAD_INPUT
+    except OSError as error:
+        print(f"rollcall: {error}", file=sys.stderr)
+        return FAILURE
+
+
+def _run_all(names: Sequence[str], asked: argparse.Namespace) -> int:
+    """Run these parts, one after the other, and write what they measured."""
     today = datetime.datetime.now(datetime.UTC).date().isoformat()
     into = asked.into or RESULTS / f"{today}.json"
     results = read(into) if into.exists() else _empty(today)
     failed, missed = [], []
+    began_s = time.monotonic()
     for name in names:
         commit, caveats = _commit()
         words = _words(name, asked)
@@ -119,11 +138,28 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if made_of is not None and into.resolve().parent == RESULTS:
         PAGE.write_text(page(made_of))
         print(f"{into.name} and {PAGE.name} are written")
+    if asked.report:
+        _report(asked.report, results, missed, began_s)
     if missed:
         print(f"rollcall: These parts missed a limit: {', '.join(missed)}.", file=sys.stderr)
     if failed:
         print(f"rollcall: These parts failed: {', '.join(failed)}.", file=sys.stderr)
     return FAILURE if failed or missed else OK
+
+
+def _report(
+    paths: Sequence[Path], results: Mapping[str, Any], missed: Sequence[str], began_s: float
+) -> None:
+    """Write the medians of all parts of the file as a page; raises OSError."""
+    rows = [
+        BenchRow(case=f"{name}: {row['case']}", server=row["server"], rounds=tuple(row["rounds"]))
+        for name, part in results["parts"].items()
+        for row in part["rows"]
+        if row["rounds"]
+    ]
+    broken = [f"{name} missed a limit." for name in missed]
+    about = f"all headline benchmarks of {results['date']}"
+    write_bench_report(paths, "all", about, rows, began_s, broken=broken)
 
 
 def _words(name: str, asked: argparse.Namespace) -> list[str]:
@@ -246,4 +282,5 @@ def _parser() -> argparse.ArgumentParser:
         "--into", type=Path, metavar="FILE",
         help="the file to write or extend (default: bench/results/ with today's date)",
     )  # fmt: skip
+    add_report_option(parser)
     return parser

@@ -47,6 +47,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         need_spark()
         with interruptible():
             verdicts = _verdicts(asked)
+        if verdicts:
+            print("\n\n".join(verdict.text() for verdict in verdicts), flush=True)
         if asked.json:
             _write(asked.json, verdicts)
         if verdicts:
@@ -59,7 +61,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return BAD_INPUT
     if not verdicts:
         return BAD_INPUT
-    print("\n\n".join(verdict.text() for verdict in verdicts))
     return OK if all(verdict.is_clean for verdict in verdicts) else FAILURE
 
 
@@ -153,7 +154,8 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument(
         "--report", type=report_path, action="append", default=[], metavar="FILE",
-        help="write a page about the runs to FILE.html, or what it is made from to FILE.json",
+        help="write a page about the runs to FILE.html, its tables to FILE.md, or its data to"
+        " FILE.json",
     )  # fmt: skip
     parser.add_argument(
         "--memory", type=memory, default=MEMORY, help="Spark's heap (default: %(default)s)"

@@ -28,8 +28,7 @@ from bench.client.pipelines import AnswerError
 from bench.interruption import Interrupted, interruptible
 from bench.load.joining import JoinError
 from bench.load.modern_members import MemberError
-from bench.pages.files import report_path, write_reports
-from bench.pages.measured import bench_report
+from bench.pages.measured import add_report_option, write_bench_report
 from bench.report.progress import note
 from bench.report.rounds import BenchRow, BenchSettings
 from bench.report.tables import as_json, table
@@ -41,7 +40,7 @@ from protocol.wire.errors import KafkaError
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from bench.report.limits import FigureLimit
+    from bench.report.limits import CheckedLimit, FigureLimit
 
 OK, FAILURE, BAD_INPUT = 0, 1, 2
 NOT_GIVEN: Final = argparse.SUPPRESS
@@ -249,9 +248,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         with interruptible():
             rows = _run(BENCHES[asked.name], asked)
         is_done = True
-        took_ms = int((time.monotonic() - began_s) * 1000)
-        about = BENCHES[asked.name].about
-        write_reports(asked.report, lambda: bench_report(asked.name, about, rows, took_ms))
+        limits = [limit.checked(rows) for limit in _limits(BENCHES[asked.name])]
+        print(table(rows), *(limit.line() for limit in limits), sep="\n", flush=True)
+        _write(asked, rows, limits, began_s)
     except (StartError, JoinError, MemberError, AnswerError, KafkaError, OSError) as error:
         print(f"The benchmark failed: {error}", file=sys.stderr)
         return FAILURE
@@ -268,11 +267,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 is_clean=is_done,
             )
         )
-    limits = [limit.checked(rows) for limit in _limits(BENCHES[asked.name])]
-    print(table(rows), *(limit.line() for limit in limits), sep="\n")
+    return OK
+
+
+def _write(
+    asked: argparse.Namespace, rows: list[BenchRow], limits: Sequence[CheckedLimit], began_s: float
+) -> None:
+    """Write the files that are asked for; raises OSError."""
     if asked.json:
         write_aside(asked.json, as_json(asked.name, rows, limits))
-    return OK
+    broken = [f"{limit.line()}." for limit in limits if limit.beyond]
+    about = BENCHES[asked.name].about
+    write_bench_report(asked.report, asked.name, about, rows, began_s, broken=broken)
 
 
 def _limits(bench: Bench | ClusterBench) -> Sequence[FigureLimit]:
@@ -286,9 +292,22 @@ def _refusal(asked: argparse.Namespace) -> str:
         return f"There is no benchmark {asked.name!r}: see --list."
     if asked.kafka and not bench.has_peer:
         return f"{asked.name} cannot be compared with Kafka: omit --kafka."
+    if asked.kafka and (why := _missing_for_kafka()):
+        return why
     if unused := _given(asked).keys() - bench.options:
         flags = ", ".join(f"--{name}" for name in sorted(unused))
         return f"{asked.name} does not use {flags}: omit {'it' if len(unused) == 1 else 'them'}."
+    return ""
+
+
+def _missing_for_kafka() -> str:
+    """Return why Kafka cannot be started; "" if it can be. Its jars are there afterwards."""
+    from bench.servers.kafka import need_kafka
+
+    try:
+        need_kafka()
+    except StartError as error:
+        return str(error)
     return ""
 
 
@@ -332,10 +351,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--json", type=result_path, metavar="FILE", help="write every round to FILE"
     )
-    parser.add_argument(
-        "--report", type=report_path, action="append", default=[], metavar="FILE",
-        help="write a page with the medians to FILE.html, or what it is made from to FILE.json",
-    )  # fmt: skip
+    add_report_option(parser)
     parser.add_argument(
         "--rounds",
         type=_positive(int),

@@ -47,7 +47,7 @@ if TYPE_CHECKING:
     from bench.scenarios.scenario import Scenario
     from bench.scenarios.verdict import GroupVerdict, ScenarioVerdict
 
-OK, FAILURE = 0, 1
+OK, FAILURE, BAD_INPUT = 0, 1, 2
 STORY: Final = "ten-thousand"
 REPORT: Final = "rollcall-demo.html"
 TASKS_MAX: Final = 8
@@ -57,23 +57,20 @@ TRIES: Final = 2
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the demo; return the exit code."""
+    """Run the demo; return the exit code: 1 if a promise was broken, 2 without a verdict."""
     asked = _parser().parse_args(arguments)
     try:
-        if asked.members is None:
-            need_spark()
+        need_spark()
         with interruptible():
-            return kill_demo.run(asked.members) if asked.members is not None else _story(asked)
+            if asked.members is not None:
+                return kill_demo.run(asked.members, asked.report)
+            return _story(asked)
     except Interrupted as stop:
         print(f"The demo was {stop}.", file=sys.stderr)
         return stop.exit_code
-    except ModuleNotFoundError as error:
-        if not str(error.name).startswith("pyspark"):
-            raise
-        print("The demo needs PySpark: install rollcall[load].", file=sys.stderr)
     except (StartError, CommandError, DrillError, KafkaError, OSError) as error:
         print(f"The demo failed: {error}", file=sys.stderr)
-    return FAILURE
+    return BAD_INPUT
 
 
 def _story(asked: argparse.Namespace) -> int:

@@ -28,7 +28,7 @@ from actors.telemetry.run_traces import TracedRun, trace_run
 from bench.drill_run import DrillRun
 from bench.host_drills import run as host_drills
 from bench.host_drills.run import HostOptions
-from bench.host_drills.table import HOST_DRILLS
+from bench.host_drills.table import AWAY_S, HOST_DRILLS
 from bench.hosts.waiting import HostError
 from bench.interruption import Interrupted, interruptible
 from bench.load.rehearsal import WARM_UP_S, RehearsalLog
@@ -55,7 +55,7 @@ SMALL_DISK_MIB: Final = 128
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run one drill; return the exit code: 1 if the verdict is not clean."""
+    """Run one drill; return the exit code: 1 if the verdict is not clean, 2 without one."""
     asked = _parser().parse_args(arguments)
     if asked.list or asked.name is None:
         _print_list()
@@ -65,6 +65,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         drill, play = _planned(asked, log)
         with interruptible():
             verdict = play()
+        print(verdict.text(), flush=True)
         if asked.json:
             write_aside(asked.json, json.dumps(verdict.document(), indent=2) + "\n")
         write_reports(asked.report, lambda: drill_report(drill, verdict, log))
@@ -76,11 +77,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return error.exit_code
     except (DrillError, HostError, StartError, KafkaError, OSError) as error:
         print(f"rollcall: The drill could not be completed: {error}", file=sys.stderr)
-        return FAILURE
+        return BAD_INPUT
     finally:
         if verdict is not None or log.told:
             _trace(asked.name, began_ms, log, verdict)
-    print(verdict.text())
     return OK if verdict.is_clean else FAILURE
 
 
@@ -105,14 +105,17 @@ def _print_list() -> None:
         drill = named(name)
         print(f"{name:26} from {_seconds_least(drill):3d} s  {drill.about}")
     for row in HOST_DRILLS.values():
-        print(f"{row.name:26} --hosts {row.hosts_min}   {row.about}")
+        least_s = _seconds_least(row.drill()) + round(row.pauses * AWAY_S)
+        print(f"{row.name:26} from {least_s:3d} s  --hosts {row.hosts_min}: {row.about}")
 
 
 def _planned(asked: argparse.Namespace, log: RehearsalLog) -> tuple[Drill, Callable[[], Verdict]]:
     """Return the drill asked for, and what runs it; raises BadInputError."""
     if asked.name in HOST_DRILLS:
-        if asked.running or asked.data_dir:
-            raise BadInputError(f"Drill {asked.name} makes its hosts: omit --running, --data-dir.")
+        if given := _not_on_hosts(asked):
+            raise BadInputError(
+                f"Drill {asked.name} makes its hosts and its members: omit {', '.join(given)}."
+            )
         options = HostOptions(
             hosts=asked.hosts,
             members=asked.members,
@@ -140,6 +143,18 @@ def _planned(asked: argparse.Namespace, log: RehearsalLog) -> tuple[Drill, Calla
                 f"Drill {asked.name} was not started: the running cluster is unharmed."
             )
     return drill, partial(run, drill, running, group_ids, log)
+
+
+def _not_on_hosts(asked: argparse.Namespace) -> list[str]:
+    """Return the options that were given and do not fit a drill on hosts."""
+    options = {
+        "--running": asked.running,
+        "--data-dir": asked.data_dir,
+        "--group": asked.group,
+        "--types": asked.types,
+        "--yes": asked.yes,
+    }
+    return [name for name, value in options.items() if value]
 
 
 def _check_observed(drill: Drill, asked: argparse.Namespace) -> None:
@@ -246,7 +261,8 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument(
         "--report", type=report_path, action="append", default=[], metavar="FILE",
-        help="write a page about the drill to FILE.html, or what it is made from to FILE.json",
+        help="write a page about the drill to FILE.html, its tables to FILE.md, or its data to"
+        " FILE.json",
     )  # fmt: skip
     parser.add_argument(
         "--hosts", type=_positive, metavar="N", help="the number of hosts, for drills on hosts"

@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     from types import FrameType
 
 SIGNALS: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+NO_VERDICT: Final = 2
+"""The exit code of a command that was stopped: 1 says that a verdict is not clean."""
 PATIENCE_S: Final = 45.0
 """The time for the command to stop what it started; longer than a cluster takes to stop."""
 
@@ -22,7 +24,7 @@ class Interrupted(BaseException):
 
     def __init__(self, number: int) -> None:
         super().__init__(f"stopped by {signal.Signals(number).name}")
-        self.exit_code = 128 + number  # as in shells
+        self.exit_code = NO_VERDICT
 
 
 @contextlib.contextmanager
@@ -67,5 +69,5 @@ def _end_late(read: int, is_over: threading.Event) -> None:
     """End the process if it was asked to stop and has not done so after a while."""
     number = os.read(read, 1)  # empty when the other end is closed
     if number and not is_over.wait(PATIENCE_S):
-        os._exit(128 + number[0])
+        os._exit(NO_VERDICT)
     os.close(read)

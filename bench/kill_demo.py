@@ -24,6 +24,8 @@ from typing import TYPE_CHECKING, Final
 from actors.waiting import is_answered, poll
 from bench.client.blocking_client import BlockingClient
 from bench.load.driver import now_ms
+from bench.pages.document import Figure, Mark, ReportDocument, RunReport
+from bench.pages.files import write_reports
 from bench.servers.processes import listener
 from bench.servers.rollcall import call, parse_ready
 from bench.servers.server import StartError
@@ -36,6 +38,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from bench.load.spark import Crowd
+    from bench.report.summary import Summary
 
 LOAD_SECONDS: Final = 45
 JOINS_PER_SECOND: Final = 200
@@ -48,6 +51,7 @@ AFTERMATH_SECONDS_MIN: Final = 20
 COME_BACK_SECONDS_MAX: Final = 30
 """How long after the load a coordinator may still be unavailable."""
 OK, LOST = 0, 1
+TITLE: Final = "the short demo"
 
 Address = tuple[str, int]
 
@@ -62,15 +66,18 @@ class Kill:
     group_ids: tuple[str, ...]
 
 
-def run(members: int) -> int:
-    """Run the demo with so many members; return the exit code. Raises StartError."""
+def run(members: int, report: Path) -> int:
+    """Run the demo with so many members, and write its page; return the exit code.
+
+    Raises StartError and OSError.
+    """
     if members < MEMBERS_MIN:
         raise StartError(f"--members must be at least {MEMBERS_MIN}: there are ten groups.")
     with ExitStack() as cleanup:
-        return _demo(members, cleanup)
+        return _demo(members, report, cleanup)
 
 
-def _demo(members: int, cleanup: ExitStack) -> int:
+def _demo(members: int, report: Path, cleanup: ExitStack) -> int:
     from bench.load.spark import Crowd, local_session, run_load, warm_up
 
     crowd = Crowd.of(members)
@@ -85,14 +92,23 @@ def _demo(members: int, cleanup: ExitStack) -> int:
     session = local_session()
     cleanup.callback(session.stop)
     warm_up(session)
-    until_ms = now_ms() + (LOAD_SECONDS + crowd.members // JOINS_PER_SECOND) * 1000
+    began_ms = now_ms()
+    until_ms = began_ms + (LOAD_SECONDS + crowd.members // JOINS_PER_SECOND) * 1000
     print(f"{crowd.members} members join {crowd.groups} groups ...", flush=True)
     with ThreadPoolExecutor(1) as background:
         loading = background.submit(run_load, session, crowd, bootstrap, until_ms)
         kill = _kill_one(bootstrap, crowd, until_ms, loading)
         print(f"kill -9 {kill.pid} ({':'.join(map(str, kill.address))})", flush=True)
         history = loading.result()
-    return _report(session, history, kill, _committed(bootstrap, crowd.group_ids))
+    summary = _summary(session, history, kill, _committed(bootstrap, crowd.group_ids))
+    print(f"\n{summary.text()}")
+    if not summary.is_flawless:
+        print("The kill had an effect: see the report above.", file=sys.stderr)
+    ran_ms = now_ms() - began_ms
+    write_reports(
+        [report], lambda: killed_report(members, summary, ran_ms, kill.time_ms - began_ms)
+    )
+    return OK if summary.is_flawless else LOST
 
 
 def _up(directory: Path, cleanup: ExitStack) -> tuple[Address, ...]:
@@ -170,18 +186,43 @@ def _committed_now(bootstrap: Address, group_ids: Sequence[str]) -> list[tuple[s
     return rows
 
 
-def _report(
+def _summary(
     session: SparkSession,
     history: DataFrame,
     kill: Kill,
     committed: list[tuple[str, str, int]],
-) -> int:
+) -> Summary:
     from bench.load.history import COMMITTED_SCHEMA
     from bench.report.summary import summarize
 
     offsets = session.createDataFrame(committed, COMMITTED_SCHEMA)
-    summary = summarize(history, offsets, kill.time_ms, kill.group_ids)
-    print(f"\n{summary.text()}")
-    if not summary.is_flawless:
-        print("The kill had an effect: see the report above.", file=sys.stderr)
-    return OK if summary.is_flawless else LOST
+    return summarize(history, offsets, kill.time_ms, kill.group_ids)
+
+
+def killed_report(
+    members: int, summary: Summary, duration_ms: int, killed_ms: int
+) -> ReportDocument:
+    """Return the document of the demo's page: figures only, as Spark keeps the histories."""
+    return ReportDocument(
+        title=TITLE,
+        about=f"kill -9 of the coordinator of some of {members} members",
+        is_clean=summary.is_flawless,
+        verdict=summary.verdict(),
+        program="Rollcall",
+        made="",
+        runs=[
+            RunReport(
+                name=TITLE,
+                how="demo on a live cluster",
+                is_clean=summary.is_flawless,
+                verdict=summary.verdict(),
+                duration_ms=duration_ms,
+                changed_ms=killed_ms,
+                figures=[
+                    Figure(name=name, value=value, limit=most, least=least)
+                    for name, value, least, most in summary.figures()
+                ],
+                marks=[Mark(at_ms=killed_ms, text="kill node", group=None)],
+            )
+        ],
+    )

@@ -20,6 +20,7 @@ from bench.scenarios.files import parse
 from bench.scenarios.scenario import NAME, WorkloadKind
 from bench.scenarios.values import DURATION_MS_MAX, Protocol
 from failover.drills.checked import DrillError
+from protocol.members.assignors import ClassicAssignor
 from protocol.wire.errors import ErrorCode
 
 if TYPE_CHECKING:
@@ -28,7 +29,6 @@ if TYPE_CHECKING:
     from actors.cli.descriptions import GroupDescription, MemberDescription
 
 TIMEOUT_S: Final = 15.0
-RANGE: Final = "range"
 DEPLOY_AT_S: Final = 30
 SETTLE_S: Final = 120
 SHORTEST_S: Final = 300
@@ -106,6 +106,7 @@ def _lines(group: GroupDescription, partitions: Mapping[str, int]) -> Iterator[s
     yield f"name = {_text(name)}"
     yield f"topics = [{', '.join(_text(topic) for topic in partitions)}]"
     yield f"protocol = {_text(protocol)}{_about_protocol(group)}"
+    yield from _assignor(group)
     yield f"static = {str(is_static).lower()}{_about_ids(group, len(ids), is_static=is_static)}"
     yield f"workload = {_text(workload)}  # guessed from the instance ids"
     yield f"replicas = {members}"
@@ -126,9 +127,18 @@ def _duration_s(one_by_one: int) -> int:
 def _about_protocol(group: GroupDescription) -> str:
     if group.is_mixed:
         return "  # some of its members still have the classic protocol"
-    if group.group_type == Protocol.CLASSIC and group.assignor not in ("", RANGE):
-        return f"  # they use {_comment(group.assignor)}; here they use {RANGE}"
     return ""
+
+
+def _assignor(group: GroupDescription) -> Iterator[str]:
+    """Tell the assignor of a classic group, or what stands for one that is not rehearsed."""
+    if group.group_type != Protocol.CLASSIC or not group.assignor:
+        return
+    if group.assignor in list(ClassicAssignor):
+        yield f"assignor = {_text(group.assignor)}"
+    else:
+        used = ClassicAssignor.RANGE
+        yield f"assignor = {_text(used)}  # they use {_comment(group.assignor)}"
 
 
 def _about_ids(group: GroupDescription, ids: int, *, is_static: bool) -> str:

@@ -19,13 +19,14 @@ from bench.pages.files import report_path, write_reports
 from bench.pages.runs import ReportedRun, report
 from bench.rehearsals.comparison import Comparison
 from bench.rehearsals.open_files import check_open_files
-from bench.rehearsals.runs import Place, Planned, Run, run_all
+from bench.rehearsals.runs import HOW, Place, Planned, Run, run_all
 from bench.result_files import result_path, write_aside
+from bench.scenarios.conditions import FailOn
 from bench.scenarios.files import found, found_variants, names
-from bench.scenarios.history import write_histories
-from bench.scenarios.measures import FailOn
+from bench.scenarios.history import run_id_of, write_histories
 from bench.scenarios.plan import expand
 from bench.servers.java import need_spark
+from bench.servers.kafka import need_kafka
 from bench.servers.server import StartError
 from failover.drills.checked import DrillError
 from protocol.wire.errors import KafkaError
@@ -40,7 +41,7 @@ TASKS_MAX = 64
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Rehearse one scenario; return the exit code: 1 if the verdict is not clean."""
+    """Rehearse one scenario; return the exit code: 1 if the verdict is not clean, 2 without one."""
     asked = _parser().parse_args(arguments)
     if asked.from_group is not None or asked.list or asked.scenario is None:
         return _without_a_run(asked)
@@ -52,8 +53,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         with interruptible():
             runs = run_all(planned, _places(asked), asked.bootstrap or "", _say, asked.spark)
-        told = Comparison([run.verdict for run in runs], asked.fail_on)
-        _write(asked, runs, told)
+            told = Comparison([run.verdict for run in runs], asked.fail_on)
+            print(told.text(), flush=True)
+            _write(asked, runs, told)
     except Interrupted as stop:
         print(f"rollcall: The rehearsal was {stop}.", file=sys.stderr)
         return stop.exit_code
@@ -62,8 +64,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return BAD_INPUT
     except (DrillError, StartError, CommandError, KafkaError, OSError) as error:
         print(f"rollcall: The rehearsal could not be completed: {error}", file=sys.stderr)
-        return FAILURE
-    print(told.text())
+        return BAD_INPUT
     return OK if told.is_clean else FAILURE
 
 
@@ -120,7 +121,7 @@ def _import(bootstrap: str | None, group_id: str) -> int:
         return BAD_INPUT
     except CommandError as error:
         print(f"rollcall: {error}.", file=sys.stderr)
-        return FAILURE
+        return BAD_INPUT
     return OK
 
 
@@ -135,11 +136,35 @@ def _check(asked: argparse.Namespace, variants: Mapping[str, Scenario]) -> None:
             raise BadInputError(f"--fail-on {condition.text}: there is no such group.")
     if asked.spark and asked.simulate:
         raise BadInputError("--spark drives members in real time: omit it with --simulate.")
-    if asked.history or asked.spark:
-        try:
+    _check_programs(asked)
+    if asked.history:
+        _check_histories(asked, variants)
+
+
+def _check_programs(asked: argparse.Namespace) -> None:
+    """Raise BadInputError if Java, or what needs it, is missing; Kafka is downloaded here."""
+    try:
+        if asked.history or asked.spark:
             need_spark()
-        except StartError as error:
-            raise BadInputError(str(error)) from None
+        if asked.kafka:
+            need_kafka()
+    except StartError as error:
+        raise BadInputError(str(error)) from None
+
+
+def _check_histories(asked: argparse.Namespace, variants: Mapping[str, Scenario]) -> None:
+    """Raise BadInputError if the history of a run is there already: it would not be replaced."""
+    if asked.history.exists() and not asked.history.is_dir():
+        raise BadInputError(f"{asked.history} is no directory: name another one for --history.")
+    chosen = [name for name in variants if not asked.variant or name in asked.variant]
+    scenario = next(iter(variants.values()))
+    places = _places(asked)
+    for place in places:
+        for name in chosen:
+            words = ([name] if len(chosen) > 1 else []) + ([HOW[place]] if len(places) > 1 else [])
+            folder = asked.history / f"run_id={run_id_of(scenario.name, words)}"
+            if folder.exists():
+                raise BadInputError(f"{folder} exists: remove it, or name another directory.")
 
 
 def _places(asked: argparse.Namespace) -> list[Place]:
@@ -164,7 +189,7 @@ def _reported(runs: Sequence[Run]) -> list[ReportedRun]:
 def _write_histories(directory: Path, runs: Sequence[Run]) -> None:
     """Write the history of each run, under the words that tell it apart, and say where."""
     recorded = [
-        ("-".join((run.planned.scenario.name, *words)), run.planned, run.record)
+        (run_id_of(run.planned.scenario.name, words), run.planned, run.record)
         for run, words in zip(runs, _words(runs), strict=True)
     ]
     for folder in write_histories(
@@ -244,7 +269,8 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--report", type=report_path, action="append", default=[],
         metavar="FILE",
-        help="write a page about the run to FILE.html, or what it is made from to FILE.json",
+        help="write a page about the run to FILE.html, its tables to FILE.md, or its data to"
+        " FILE.json",
     )  # fmt: skip
     parser.add_argument(
         "--history", type=Path, metavar="DIR", help="write what members saw, for rollcall check"

@@ -17,13 +17,20 @@ def result_path(text: str) -> Path:
 
 
 def write_aside(path: Path, text: str) -> None:
-    """Write a file under another name, then give it its own; raises OSError.
+    """Write a file under another name, then give it its own.
 
-    A link, a device or a pipe is written to.
+    A link, a device or a pipe is written to. Raises OSError, whose text is one sentence.
     """
-    if path.is_symlink() or (path.exists() and not path.is_file()):
-        path.write_text(text, "utf-8")
-        return
+    try:
+        if path.is_symlink() or (path.exists() and not path.is_file()):
+            path.write_text(text, "utf-8")
+        else:
+            _write_and_rename(path, text)
+    except OSError as error:
+        raise OSError(f"{path} cannot be written: {error.strerror}.") from None
+
+
+def _write_and_rename(path: Path, text: str) -> None:
     aside = path.with_name(f"{path.name}.partial")
     try:
         aside.write_text(text, "utf-8")

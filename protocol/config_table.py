@@ -88,6 +88,10 @@ _CLUSTER = (
     _int("metrics.groups.max", 50, 0,
          "How many groups of a coordinator have metrics of their own: the most active ones.",
          high=1000, dynamic=True),
+    _text("logging.format", "text",
+          "The form of the lines in the log files of all processes: 'text', or 'json', which is an"
+          " object a line with time, level, node, message, and group and member where known.",
+          choices=("text", "json")),
     _text("broker.rack", None,
           "The rack of coordinators whose Ray node has none: a Ray node's rack is its"
           " environment variable ROLLCALL_RACK or its label ray.io/availability-zone."),

@@ -39,6 +39,8 @@ class Election:
         self.elected = False
         """Whether a majority has voted for this replica in its epoch."""
         self.campaign_at = FOREVER_MS
+        self.was_named = False
+        """Whether the leader before named this replica when it last stood: it handed over."""
         self.stands_since = FOREVER_MS
         """When this replica first campaigned since it last led or heard a leader."""
         self._granted: set[ReplicaKey] = set()
@@ -112,6 +114,7 @@ class Election:
         core = self.core
         core.join_epoch(core.epoch + 1, core.me.node_id)
         core.role = Role.CANDIDATE
+        self.was_named = transfer
         self._begin_round(core.me)
         self._ask(core.epoch, pre_vote=False, transfer=transfer)
 

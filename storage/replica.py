@@ -161,6 +161,11 @@ class Replica:
         return self._core.is_current
 
     @property
+    def was_named(self) -> bool:
+        """Whether the leader before handed over when this replica last stood for election."""
+        return self._election.was_named
+
+    @property
     def electable(self) -> bool:
         """Whether this replica may campaign; the owner clears it when it could not serve."""
         return self._election.electable

@@ -46,9 +46,10 @@ def _build(program: Path) -> None:
 class Collector:
     """One Collector for as long as the ``with`` lasts; it keeps its ports when it is restarted."""
 
-    def __init__(self, directory: Path, backend: str) -> None:
+    def __init__(self, directory: Path, backend: str, metrics: str) -> None:
+        """Send traces to ``backend`` and metrics to ``metrics``, which are OTLP endpoints."""
         self._log = directory / "otelcol.log"
-        self._backend = backend
+        self._backends = {"traces": backend, "metrics": metrics}
         self._ports = {"http": free_port(), "grpc": free_port()}
         self._process: subprocess.Popen[bytes] | None = None
 
@@ -60,14 +61,18 @@ class Collector:
     def start(self) -> None:
         """Start it, and wait until it listens."""
         endpoints = {kind: {"endpoint": f"127.0.0.1:{port}"} for kind, port in self._ports.items()}
-        pipeline = {"receivers": ["otlp"], "exporters": ["otlphttp"]}
+        exporters = {
+            f"otlphttp/{signal}": {"endpoint": endpoint, "compression": "none"}
+            for signal, endpoint in self._backends.items()
+        }
+        pipelines = {
+            signal: {"receivers": ["otlp"], "exporters": [f"otlphttp/{signal}"]}
+            for signal in self._backends
+        }
         config = {
             "receivers": {"otlp": {"protocols": endpoints}},
-            "exporters": {"otlphttp": {"endpoint": self._backend}},
-            "service": {
-                "pipelines": {"traces": pipeline},
-                "telemetry": {"metrics": {"level": "none"}},
-            },
+            "exporters": exporters,
+            "service": {"pipelines": pipelines, "telemetry": {"metrics": {"level": "none"}}},
         }
         with self._log.open("ab") as log:
             command = [str(installed()), f"--config=yaml:{json.dumps(config)}"]

@@ -10,7 +10,8 @@ from types import ModuleType
 import pytest
 
 from actors.cli.main import _parser
-from actors.telemetry.metric_table import ROWS, MetricRow
+from actors.metrics.row import MetricRow
+from actors.metrics.table import ROWS
 from bench.cli import BENCHES, STANDALONE
 from bench.host_drills.table import HOST_DRILLS
 from failover.drills import drill, verdict

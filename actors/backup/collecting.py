@@ -11,12 +11,13 @@ from typing import TYPE_CHECKING, Final, Protocol
 
 from actors.backup.files import new_backup, verify, write_manifest, write_partition
 from actors.backup.manifest import Manifest, numbers_of
+from actors.backup.steps import unheard
 from actors.errors import FailureError
 from actors.waiting import poll
 from failover.partition_kinds import CATALOG, title_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping
     from pathlib import Path
 
     from actors.backup.manifest import PartitionFile
@@ -96,8 +97,13 @@ class _PartitionCopy:
             yield from found.records
 
 
-def make_backup(leaders: PartitionLeaders, target: Path) -> Manifest:
-    """Write a backup to a new directory, and verify it. Raises CommandError."""
+def make_backup(
+    leaders: PartitionLeaders, target: Path, step: Callable[[int, int], object] = unheard
+) -> Manifest:
+    """Write a backup to a new directory, and verify it. Raises CommandError.
+
+    ``step`` is told how many partitions of all are written.
+    """
     numbers = numbers_of(leaders.partitions)
     with new_backup(target) as draft:
         known = leaders.find()
@@ -105,7 +111,10 @@ def make_backup(leaders: PartitionLeaders, target: Path) -> Manifest:
             number: _PartitionCopy(leaders, number, known)
             for number in (*numbers[1:], CATALOG.first)  # the catalogue last
         }
-        files = [_copied(leaders, draft, number, begun[number]) for number in numbers]
+        files: list[PartitionFile] = []
+        for number in numbers:
+            step(len(files), len(numbers))
+            files.append(_copied(leaders, draft, number, begun[number]))
         manifest = Manifest(
             cluster_id=leaders.cluster_id,
             partitions=leaders.partitions,

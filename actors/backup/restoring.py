@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final
 from actors.backup.catalogue import adapted
 from actors.backup.files import in_batches, read_partition, verify
 from actors.backup.manifest import numbers_of
+from actors.backup.steps import unheard
 from actors.cluster import data_dir
 from actors.cluster.data_dir import CLUSTER_FILE, ClusterFile
 from actors.coordinator import formation
@@ -24,7 +25,7 @@ from storage.disk.rocks import RocksLog
 from storage.log import BeginInstall, FinishInstall, InstallSlice, LogError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
     from pathlib import Path
 
     from actors.backup.catalogue import Placement
@@ -48,19 +49,29 @@ class Restoration:
         """The nodes of each partition."""
         return self.cluster.replica_nodes
 
-    def write_nodes(self, directory: Path, node_ids: Iterable[int]) -> dict[int, str]:
+    def write_nodes(
+        self,
+        directory: Path,
+        node_ids: Sequence[int],
+        step: Callable[[int, int], object] = unheard,
+    ) -> dict[int, str]:
         """Write the logs of these nodes to a data directory; return their directory ids.
 
-        If that fails, all of them are removed. Raises CommandError.
+        If that fails, all of them are removed. Raises CommandError. ``step`` is told how many nodes
+        of all are written.
         """
+        ids: dict[int, str] = {}
         try:
-            return {node_id: self._write_node(directory, node_id) for node_id in node_ids}
+            for node_id in node_ids:
+                step(len(ids), len(node_ids))
+                ids[node_id] = self._write_node(directory, node_id)
         except (LogError, OSError) as error:
             clear(directory)
             raise FailureError(f"{directory} cannot be written: {error}") from error
         except BaseException:
             clear(directory)
             raise
+        return ids
 
     def _write_node(self, directory: Path, node_id: int) -> str:
         partitions = self.manifest.partitions
@@ -117,11 +128,16 @@ def prepare(backup: Path, replicas: int | None) -> Restoration:
     return Restoration(backup, manifest, cluster)
 
 
-def restore_here(restoration: Restoration, directory: Path) -> None:
-    """Make a data directory with all nodes of a cluster. Raises CommandError."""
+def restore_here(
+    restoration: Restoration, directory: Path, step: Callable[[int, int], object] = unheard
+) -> None:
+    """Make a data directory with all nodes of a cluster. Raises CommandError.
+
+    ``step`` is told how many nodes of all are written.
+    """
     refuse_data(directory)
     data_dir.check_unlocked(directory)
-    ids = restoration.write_nodes(directory, range(restoration.cluster.partitions))
+    ids = restoration.write_nodes(directory, range(restoration.cluster.partitions), step)
     complete(restoration.cluster, directory, [ids[node_id] for node_id in sorted(ids)], ids)
 
 

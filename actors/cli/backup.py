@@ -4,19 +4,25 @@ from __future__ import annotations
 
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Final
 
 from actors.cli import discovery
+from actors.cli.output.documents import add_json_flag, tell
+from actors.cli.output.progress import WorkProgress
 from actors.errors import BadInputError
 from failover.partition_kinds import title_of
 
 if TYPE_CHECKING:
     from argparse import ArgumentParser, Namespace, _SubParsersAction
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
-    from actors.backup.manifest import Manifest
+    from actors.backup.manifest import Manifest, PartitionFile
     from actors.cluster.spec import ClusterSpec
     from actors.coordinator.state_copies import CopySlice, CopyStart
+
+LINE: Final = (
+    "{partition}: {records} records, {bytes} bytes, offset {offset}, epoch {epoch}, {made}"
+)
 
 
 def add_parser(subparsers: _SubParsersAction[ArgumentParser]) -> None:
@@ -32,6 +38,7 @@ def add_parser(subparsers: _SubParsersAction[ArgumentParser]) -> None:
     backup.add_argument(
         "--address", metavar="auto|HOST:PORT", help="the cluster that runs on this Ray"
     )
+    add_json_flag(backup, "what the backup holds")
     backup.set_defaults(run=_backup)
     restore = subparsers.add_parser("restore", help="make a new data directory from a backup")
     restore.add_argument("directory", type=Path, metavar="BACKUP", help="the backup")
@@ -52,6 +59,7 @@ def add_parser(subparsers: _SubParsersAction[ArgumentParser]) -> None:
         metavar="auto|HOST:PORT",
         help="restore on the hosts of this Ray (default: on this machine)",
     )
+    add_json_flag(restore, "what was made")
     restore.set_defaults(run=_restore)
     recover = subparsers.add_parser(
         "recover", help="make a backup of what is left after a majority is lost"
@@ -65,6 +73,7 @@ def add_parser(subparsers: _SubParsersAction[ArgumentParser]) -> None:
     recover.add_argument(
         "--unsafe", action="store_true", help="required: acknowledged records may be missing"
     )
+    add_json_flag(recover, "what was found")
     recover.set_defaults(run=_recover)
 
 
@@ -73,7 +82,9 @@ def _backup(args: Namespace) -> int:
     if args.verify:
         from actors.backup.files import verify
 
-        show(verify(target), target)
+        with WorkProgress(f"verifying {target}", is_quiet=args.json):
+            manifest = verify(target)
+        show(args, manifest, target)
         return 0
     if target.exists():
         raise BadInputError(f"{target} already exists: choose another directory.")
@@ -82,10 +93,15 @@ def _backup(args: Namespace) -> int:
         from actors.backup.collecting import make_backup
         from actors.deployment import actors
 
-        return make_backup(RunningCluster(actors.running_spec()), target)
+        leaders = RunningCluster(actors.running_spec())
+        return make_backup(
+            leaders, target, lambda done, total: progress.step(done, total, "partitions")
+        )
 
     found = discovery.find_cluster(args.data_dir, args.address)
-    show(discovery.call_cluster(found, question), target)
+    with WorkProgress(f"copying to {target}", is_quiet=args.json) as progress:
+        manifest = discovery.call_cluster(found, question)
+    show(args, manifest, target)
     return 0
 
 
@@ -95,21 +111,25 @@ def _restore(args: Namespace) -> int:
     target: Path = (args.data_dir or discovery.default_data_dir()).absolute()
     backup: Path = args.directory.absolute()
     command = f"rollcall up --data-dir {target}"
-    if args.address is None:
-        from actors.backup.restoring import prepare, restore_here
+    hosts: Sequence[str] = ()
+    with WorkProgress(f"restoring {target}", is_quiet=args.json) as progress:
+        if args.address is None:
+            from actors.backup.restoring import prepare, restore_here
 
-        restore_here(prepare(backup, args.replication_factor), target)
-        print(f"{target} is restored: start the cluster with `{command}`")
-        return 0
-    from actors.backup.host_restoring import restore_on_ray
-    from actors.deployment.actors import connected
+            restoration = prepare(backup, args.replication_factor)
+            restore_here(
+                restoration, target, lambda done, total: progress.step(done, total, "nodes")
+            )
+        else:
+            from actors.backup.host_restoring import restore_on_ray
+            from actors.deployment.actors import connected
 
-    with connected(args.address) as address:
-        hosts = restore_on_ray(backup, target, args.replication_factor)
-    print(
-        f"{target} is restored on {', '.join(hosts)}: start the cluster with "
-        f"`{command} --address {address}`"
-    )
+            with connected(args.address) as address:
+                hosts = restore_on_ray(backup, target, args.replication_factor)
+            command += f" --address {address}"
+    where = f" on {', '.join(hosts)}" if hosts else ""
+    document = {"data_dir": str(target), "hosts": list(hosts), "start": command}
+    tell(args, f"{target} is restored{where}: start the cluster with `{command}`", document)
     return 0
 
 
@@ -124,9 +144,11 @@ def _recover(args: Namespace) -> int:
     target: Path = args.to.absolute()
     if target.exists():
         raise BadInputError(f"{target} already exists: choose another directory.")
-    _, said = recover([path.absolute() for path in args.directories], target)
-    print("\n".join(said))
-    print(f"{target} is a backup, for `rollcall restore`; {REPORT} in it says the same")
+    with WorkProgress(f"recovering to {target}", is_quiet=args.json):
+        _, said = recover([path.absolute() for path in args.directories], target)
+    last = f"{target} is a backup, for `rollcall restore`; {REPORT} in it says the same"
+    document = {"backup": str(target), "report": REPORT, "found": said}
+    tell(args, "\n".join((*said, last)), document)
     return 0
 
 
@@ -159,13 +181,22 @@ class RunningCluster:
         return actors.read_copy(node_id, partition, copy_id)
 
 
-def show(manifest: Manifest, backup: Path) -> None:
+def show(args: Namespace, manifest: Manifest, backup: Path) -> None:
     """Print what a verified backup holds."""
-    print(f"cluster {manifest.cluster_id}")
-    for row in manifest.files:
-        at = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(row.made_ms / 1_000))
-        print(
-            f"{title_of(row.partition)}: {row.records} records, {row.bytes} bytes, "
-            f"offset {row.offset}, epoch {row.epoch}, {at}"
-        )
-    print(f"{backup} is complete and intact")
+    rows = [_row(each) for each in manifest.files]
+    lines = (LINE.format_map(row) for row in rows)
+    last = f"{backup} is complete and intact"
+    text = "\n".join((f"cluster {manifest.cluster_id}", *lines, last))
+    document = {"cluster_id": manifest.cluster_id, "backup": str(backup), "partitions": rows}
+    tell(args, text, document)
+
+
+def _row(file: PartitionFile) -> dict[str, Any]:
+    return {
+        "partition": title_of(file.partition),
+        "records": file.records,
+        "bytes": file.bytes,
+        "offset": file.offset,
+        "epoch": file.epoch,
+        "made": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(file.made_ms / 1_000)),
+    }

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from actors.cli import admin
 from actors.cli.client import ClientError
-from actors.cli.session import add_connection_flags, connected, show
+from actors.cli.session import add_connection_flags, connected, show, tell_done
 from actors.errors import BadInputError
 from protocol.wire.errors import ErrorCode
 from protocol.wire.messages import (
@@ -187,7 +187,8 @@ def _alter(client: AdminClient, entity: tuple[Resource, str], args: Namespace) -
     if result.error_code != ErrorCode.none:
         why = admin.said(result.error_code, result.error_message)
         raise ClientError(f"{_shown(resource, name)} could not be altered: {why}")
-    print(f"{_shown(resource, name)} is altered")
+    header = (args.entity_type.upper().removesuffix("S"), "STATUS")
+    tell_done(args, f"{_shown(resource, name)} is altered", header, (name, "altered"))
     return 0
 
 

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from actors.cli.client import AdminClient, parse_bootstrap
+from actors.cli.output.documents import add_json_flag
+from actors.cli.output.progress import WorkProgress
 from actors.cli.session import note
 from actors.errors import BadInputError
 
 if TYPE_CHECKING:
     from argparse import ArgumentParser, Namespace, _SubParsersAction
+    from collections.abc import Callable
 
     from actors.backup.kafka_state import ImportedCluster
     from actors.cli.client import Address
@@ -39,6 +43,7 @@ def add_parser(subparsers: _SubParsersAction[ArgumentParser]) -> None:
         ("--replication-factor", REPLICAS, "replicas of each partition"),
     ):
         parser.add_argument(flag, type=int, metavar="N", help=f"{what} (default: as {config})")
+    add_json_flag(parser, "what the backup holds")
     parser.set_defaults(run=_import)
     export = subparsers.add_parser("export", help="write groups of a backup to a real Kafka")
     export.add_argument("directory", type=Path, metavar="BACKUP", help="the backup")
@@ -53,6 +58,7 @@ def add_parser(subparsers: _SubParsersAction[ArgumentParser]) -> None:
         action="store_true",
         help="commit the offsets as a client does, without members; nothing is restarted",
     )
+    add_json_flag(export, "what was written")
     export.set_defaults(run=_export)
 
 
@@ -71,7 +77,9 @@ def _import(args: Namespace) -> int:
     target: Path = args.to.absolute()
     if target.exists():
         raise BadInputError(f"{target} already exists: choose another directory.")
-    show(write_import(_read(args), target, partitions, replicas), target)
+    with WorkProgress(f"importing to {target}", is_quiet=args.json):
+        manifest = write_import(_read(args), target, partitions, replicas)
+    show(args, manifest, target)
     return 0
 
 
@@ -95,10 +103,11 @@ def _export(args: Namespace) -> int:
     backup: Path = args.directory.absolute()
     chosen = select(backup, verify(backup), args.group)
     with AdminClient(addresses, client_id=ADMIN_CLIENT_ID) as client:
-        if args.offsets_only:
-            commit_all(client, chosen)
-        else:
-            write_all(client, chosen)
+        say: Callable[[str], object] = (lambda _line: None) if args.json else print
+        write = commit_all if args.offsets_only else write_all
+        document = write(client, chosen, say)
+    if args.json:
+        print(json.dumps(document))
     return 0
 
 

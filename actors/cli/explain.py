@@ -6,21 +6,20 @@ import json
 import sys
 import time
 from dataclasses import asdict
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final
 
 from actors.cli import admin
 from actors.cli.client import ClientError
 from actors.cli.session import FAILED, add_connection_flags, complain, connected, note
-from actors.cli.stories import ask
+from actors.cli.stories import ask, begin_sentence, shown_time
 from actors.clock import wall_ms
 from actors.errors import BadInputError
 from protocol.stories import json_form
 from protocol.stories.sentence import (
+    event_text,
     named,
     person,
     plain,
-    quoted,
     seconds,
     sentence,
     short_sentence,
@@ -61,14 +60,12 @@ def add_parser(subparsers: _SubParsersAction[ArgumentParser]) -> None:
     parser.add_argument(
         "--verbose", action="store_true", help="also show members, partitions and events"
     )
-    parser.set_defaults(run=_run)
+    parser.set_defaults(run=_run, documents=None)
 
 
 def _run(args: Namespace) -> int:
     if not 1 <= args.last <= LAST_MAX:
         raise BadInputError(f"--last must be from 1 to {LAST_MAX}")
-    as_json, args.json = args.json, False  # it prints its own documents
-    args.as_json = as_json
     return connected(explain)(args)
 
 
@@ -80,11 +77,11 @@ def explain(client: AdminClient, args: Namespace) -> int:
     if not answered.stories and not args.follow and not _exists(client, args.group):
         complain(
             f"there is no group {named(args.group)}, and no rebalance of one is remembered since"
-            f" {_time(answered.since_ms)}"
+            f" {shown_time(answered.since_ms)}"
         )
         return FAILED
     shown = answered.stories[-args.last :]
-    if args.as_json:
+    if args.json:
         _print_json(answered, shown, args)
     else:
         _print(answered, shown, args)
@@ -115,14 +112,12 @@ def _print(answered: Answered, shown: Sequence[RebalanceStory], args: Namespace)
 
 
 def _now_line(now: UnderWay) -> str:
-    return f"{_time(now.since_ms)}      now  {under_way_sentence(now)}"
+    return f"{shown_time(now.since_ms)}      now  {under_way_sentence(now)}"
 
 
 def _begin(answered: Answered, count: int) -> str:
     total = len(answered.stories)
-    since = f"the history begins at {_time(answered.since_ms)}"
-    if answered.dropped:
-        since += ", older ones made room"
+    since = begin_sentence(answered, "history")
     if not total:
         return f"no rebalance; {since}"
     noun = "rebalance" if total == 1 else "rebalances"
@@ -136,7 +131,7 @@ def story_lines(
     """Return a story as lines; ``has_group``: with the group's name."""
     took = f"{seconds(story.took_ms):>8}"
     told = sentence(story) if has_group else short_sentence(story)
-    yield f"{_time(story.started_ms)} {took}  {told}"
+    yield f"{shown_time(story.started_ms)} {took}  {told}"
     if args.verbose:
         yield from (f"    {line}" for line in _details(story))
 
@@ -152,8 +147,7 @@ def _details(story: RebalanceStory) -> Iterator[str]:
         yield f"and {story.more_moves} more {plain(story.units)}"
     yield from map(_nobody, story.unserved)
     for event in story.events:
-        reason = f": {quoted(event.reason)}" if event.reason else ""
-        yield f"{_time(event.time_ms)} {person(event.who)} {plain(event.what)}{reason}"
+        yield f"{shown_time(event.time_ms)} {event_text(event)}"
     if story.more_events:
         yield f"and {story.more_events} earlier events"
 
@@ -235,20 +229,16 @@ def _follow(client: AdminClient, answered: Answered, args: Namespace) -> None:
             if seen.get(story.key, -1) >= story.revision:
                 continue
             seen[story.key] = story.revision
-            if args.as_json:
+            if args.json:
                 print(json.dumps(story_as_json(story)), flush=True)
             else:
                 print("\n".join(story_lines(story, args)), flush=True)
         if newer.now is not None and told_now != _moment(newer.now):
             document = json.dumps({"under_way": _now_as_json(newer.now)})
-            print(document if args.as_json else _now_line(newer.now), flush=True)
+            print(document if args.json else _now_line(newer.now), flush=True)
         told_now = _moment(newer.now)
 
 
 def _moment(now: UnderWay | None) -> tuple[object, ...]:
     """Return what makes a moment worth a line of its own: another step, or others are awaited."""
     return () if now is None else (now.since_ms, now.step, now.awaited)
-
-
-def _time(ms: int) -> str:
-    return datetime.fromtimestamp(ms / 1_000, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final
 
 from actors.cli import admin
 from actors.cli.client import ClientError
+from actors.cli.events import show_events
 from actors.cli.group_views import show_group
 from actors.cli.internal_topics import add_topic_flags, delete_topics, internal_topics
 from actors.cli.offsets.reset import add_offset_flags, delete_offsets, reset_offsets
@@ -15,8 +15,9 @@ from actors.cli.session import (
     add_connection_flags,
     complain,
     connected,
-    group_events,
     show,
+    tell_done,
+    tell_failed,
 )
 from actors.errors import BadInputError
 from protocol.wire.errors import ErrorCode
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 
     from actors.cli.client import AdminClient
 
+STATUS: Final = ("GROUP", "STATUS")
 STATES: Final = (
     "Stable", "Empty", "Dead", "PreparingRebalance", "CompletingRebalance",
     "Assigning", "Reconciling", "NotReady",
@@ -73,7 +75,8 @@ def add_parser(subparsers: _SubParsersAction[ArgumentParser]) -> None:
     parser.add_argument(
         "--events",
         action="store_true",
-        help="with --describe: show which members joined and left, and why (KIP-800)",
+        help="with --describe: show the rebalances, and which members joined and left, and why"
+        " (KIP-800)",
     )
     parser.add_argument("--verbose", action="store_true", help="show more columns")
     add_offset_flags(parser)
@@ -91,7 +94,7 @@ def _list(client: AdminClient, args: Namespace) -> int:
     found = admin.list_groups(client, states, types)
     columns: list[tuple[str, Callable[[Any], object]]] = [("GROUP", lambda g: g.group_id)]
     if args.type is not None:
-        columns.append(("TYPE", lambda g: g.group_type))
+        columns.append(("TYPE", lambda g: g.group_type if args.json else g.group_type.capitalize()))
     if args.state is not None:
         columns.append(("STATE", lambda g: g.group_state))
     if len(columns) == 1 and not args.json:
@@ -131,7 +134,7 @@ def _describe(client: AdminClient, args: Namespace) -> int:
             print()
         try:
             if view == "events":
-                _events(client, group_id, args)
+                show_events(client, group_id, args)
             else:
                 show_group(client, group_id, view, args)
         except ClientError as error:
@@ -149,41 +152,18 @@ def named_groups(client: AdminClient, args: Namespace) -> list[str]:
     return list(args.group)
 
 
-def _events(client: AdminClient, group_id: str, args: Namespace) -> None:
-    node_id, _ = client.coordinator(group_id)
-    header = ["GROUP", "TIME", "EVENT", "CONSUMER-ID", "GROUP-INSTANCE-ID", "CLIENT-ID", "HOST"]
-    rows = [
-        (
-            group_id,
-            datetime.fromtimestamp(event.time_ms / 1_000, UTC).isoformat(timespec="milliseconds"),
-            event.kind,
-            event.member_id,
-            event.group_instance_id,
-            event.client_id,
-            event.client_host,
-            event.reason,
-        )
-        for event in group_events(args, node_id, group_id)
-    ]
-    show(args, [*header, "REASON"], rows)
-
-
 def _delete(client: AdminClient, args: Namespace) -> int:
     code = 0
-    deleted = []
     for group_id in named_groups(client, args):
         topics = _internal_topics(client, group_id, args)
         error = admin.delete_group(client, group_id)
         if error == ErrorCode.none:
-            deleted.append([group_id, "deleted"])
-            if not args.json:
-                print(f"group {group_id} is deleted")
+            tell_done(args, f"group {group_id} is deleted", STATUS, (group_id, "deleted"))
             code = delete_topics(client, group_id, topics) or code
         else:
             complain(f"group {group_id} is not deleted: {admin.said(error)}")
             code = FAILED
-    if args.json:
-        show(args, ["GROUP", "STATUS"], deleted)
+            tell_failed(args, STATUS, (group_id, admin.said(error)))
     return code
 
 

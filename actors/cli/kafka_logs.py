@@ -27,7 +27,7 @@ from protocol.wire.messages import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
     from uuid import UUID
 
     from actors.backup.selection import Selection
@@ -168,22 +168,30 @@ def _check(code: int, topic: KafkaTopic, index: int) -> None:
         raise ClientError(f"{topic.name}-{index} cannot be used: {named(code)}")
 
 
-def commit_all(client: AdminClient, chosen: Selection) -> None:
-    """Commit the offsets of groups; Kafka refuses those of a group with members."""
+def commit_all(
+    client: AdminClient, chosen: Selection, say: Callable[[str], object]
+) -> dict[str, Any]:
+    """Commit the offsets of groups; Kafka refuses those of a group with members.
+
+    ``say`` gets a line for each group. Return what was done, for tools.
+    """
     for group_id, offsets in sorted(chosen.offsets.items()):
         admin.commit_offsets(client, group_id, offsets)
-        print(f"{group_id}: {len(offsets)} offsets")
+        say(f"{group_id}: {len(offsets)} offsets")
+    return {"groups": {name: len(offsets) for name, offsets in sorted(chosen.offsets.items())}}
 
 
-def write_all(client: AdminClient, chosen: Selection) -> None:
+def write_all(
+    client: AdminClient, chosen: Selection, say: Callable[[str], object]
+) -> dict[str, Any]:
     """Append the records of groups to Kafka's own logs, and say which partitions are to be loaded.
 
-    Raises CommandError, before anything is written, if a group exists there or a topic has another
-    id.
+    ``say`` gets a line for each partition. Return what was done, for tools. Raises CommandError,
+    before anything is written, if a group exists there or a topic has another id.
     """
     _refuse_existing(client, chosen)
     _refuse_other_ids(client, chosen)
-    to_load = []
+    to_load: dict[str, int] = {}
     for kind, rows in sorted(chosen.rows.items(), key=lambda each: -each[0].first):
         if not rows:
             continue
@@ -193,13 +201,16 @@ def write_all(client: AdminClient, chosen: Selection) -> None:
             by_index.setdefault(place(kind, key, topic.partitions, None), []).append((key, value))
         for index, own in sorted(by_index.items()):
             append(client, topic, index, own)
-            to_load.append(f"{topic.name}-{index}")
-            print(f"{to_load[-1]}: {len(own)} records")
-    print(
+            name = f"{topic.name}-{index}"
+            to_load[name] = len(own)
+            say(f"{name}: {len(own)} records")
+    said = (
         f"Now let Kafka load {', '.join(to_load)}: restart the brokers that lead them, or move "
         "their leadership. Until then the groups are not there, and groups that are in these "
         "partitions must not be used."
     )
+    say(said)
+    return {"to_load": to_load, "said": said}
 
 
 def _refuse_existing(client: AdminClient, chosen: Selection) -> None:

@@ -8,10 +8,11 @@ import os
 import signal
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final, NoReturn
 
+from actors.cli.output.documents import add_json_flag, print_error, tell
 from actors.cluster.listening_ports import DEFAULT_PORT, LOCAL_HOST
-from actors.errors import MEANINGS, CommandError, ExitCode
+from actors.errors import MEANINGS, BadInputError, CommandError, ExitCode
 from actors.installation import installed_version
 from actors.skip_hypothesis import skip_hypothesis
 
@@ -36,16 +37,26 @@ def main(arguments: Sequence[str] | None = None) -> int:
     words = list(sys.argv[1:] if arguments is None else arguments)
     if words and (instrument := _instrument(words[0])):
         return instrument(words[1:])
-    args = _parser().parse_args(words)
+    try:
+        args = _parser().parse_args(words)
+    except _BadWordsError as error:
+        _complain(words, error)
+        raise SystemExit(error.exit_code) from None
     run: Callable[[argparse.Namespace], int] = args.run
     try:
         return run(args)
     except CommandError as error:
-        print(f"rollcall: {error}", file=sys.stderr)
+        _complain(words, error)
         return error.exit_code
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
+
+
+def _complain(words: Sequence[str], error: CommandError) -> None:
+    """Print why a command ends: to standard error, and with ``--json`` also as a document."""
+    print(f"rollcall: {error}", file=sys.stderr)
+    print_error(words, str(error))
 
 
 def _instrument(command: str) -> Callable[[Sequence[str]], int] | None:
@@ -63,12 +74,15 @@ def _instrument(command: str) -> Callable[[Sequence[str]], int] | None:
     return run
 
 
-class _Parser(argparse.ArgumentParser):
-    """Prints an error as one sentence."""
+class _BadWordsError(BadInputError):
+    """The words of the command line are no command."""
 
-    def error(self, message: str) -> Any:
-        print(f"rollcall: {message} (see {self.prog} --help)", file=sys.stderr)
-        raise SystemExit(ExitCode.BAD_INPUT)
+
+class _Parser(argparse.ArgumentParser):
+    """Raises an error as one sentence."""
+
+    def error(self, message: str) -> NoReturn:
+        raise _BadWordsError(f"{message} (see {self.prog} --help)")
 
 
 class _Version(argparse.Action):
@@ -91,11 +105,27 @@ def _parser() -> argparse.ArgumentParser:
         metavar="COMMAND", required=True, parser_class=_Parser
     )
     _add_up(commands.add_parser("up", help="start a cluster"))
-    status = commands.add_parser(
-        "status", help="show the leaders, replicas and workers of a cluster"
+    _add_status(
+        commands.add_parser("status", help="show the leaders, replicas and workers of a cluster")
     )
-    status.add_argument("--json", action="store_true", help="print the status as JSON")
-    probe = status.add_mutually_exclusive_group()
+    _add_operations(commands)
+    from actors.cli.commands import add_parsers
+
+    add_parsers(commands)
+    _add_record(
+        commands.add_parser("record", help="save recent group events to a file, for a replay")
+    )
+    _add_completion(commands.add_parser("completion", help="print a script for your shell"))
+    commands.add_parser("bench", help="run a benchmark", add_help=False)
+    commands.add_parser("drill", help="inject a failure into a live cluster", add_help=False)
+    commands.add_parser("rehearse", help="rehearse a deploy and its cost", add_help=False)
+    commands.add_parser("check", help="check recorded histories of members", add_help=False)
+    return parser
+
+
+def _add_status(parser: argparse.ArgumentParser) -> None:
+    add_json_flag(parser, "the status")
+    probe = parser.add_mutually_exclusive_group()
     probe.add_argument(
         "--live", metavar="HOST:PORT", help="only ask whether this coordinator answers clients"
     )
@@ -104,8 +134,11 @@ def _parser() -> argparse.ArgumentParser:
         metavar="HOST:PORT",
         help="only ask whether this coordinator sees a leader for every partition",
     )
-    _add_which(status)
-    status.set_defaults(run=_status)
+    _add_which(parser)
+    parser.set_defaults(run=_status)
+
+
+def _add_operations(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     drain = commands.add_parser("drain", help="move all leaderships away from a coordinator")
     drain.add_argument(
         "which", metavar="NODE|HOST", help="the coordinator's node id, or the address of a host"
@@ -113,6 +146,7 @@ def _parser() -> argparse.ArgumentParser:
     drain.add_argument(
         "--end", action="store_true", help="end the drain: the coordinator may lead again"
     )
+    add_json_flag(drain, "the moved leaderships")
     _add_which(drain)
     drain.set_defaults(run=_drain)
     replaced = commands.add_parser("replace", help="start a coordinator, empty, on another host")
@@ -120,33 +154,29 @@ def _parser() -> argparse.ArgumentParser:
     replaced.add_argument(
         "--to", metavar="HOST", help="the address of its Ray node (default: a spare host)"
     )
+    add_json_flag(replaced, "the coordinator's new host")
     _add_which(replaced)
     replaced.set_defaults(run=_replace)
     down = commands.add_parser("down", help="stop a cluster")
+    add_json_flag(down, "what was stopped")
     _add_which(down)
     down.set_defaults(run=_down)
-    from actors.cli.commands import add_parsers
 
-    add_parsers(commands)
-    record = commands.add_parser("record", help="save recent group events to a file, for a replay")
-    _add_which(record)
-    record.add_argument(
+
+def _add_record(parser: argparse.ArgumentParser) -> None:
+    add_json_flag(parser, "what was written")
+    _add_which(parser)
+    parser.add_argument(
         "--node", type=int, metavar="N", help="only this coordinator (default: all)"
     )
-    record.add_argument(
+    parser.add_argument(
         "--out",
         type=Path,
         default=Path("recording.msgpack"),
         metavar="FILE",
         help="the file to write (default: %(default)s)",
     )
-    record.set_defaults(run=_record)
-    _add_completion(commands.add_parser("completion", help="print a script for your shell"))
-    commands.add_parser("bench", help="run a benchmark", add_help=False)
-    commands.add_parser("drill", help="inject a failure into a live cluster", add_help=False)
-    commands.add_parser("rehearse", help="rehearse a deploy and its cost", add_help=False)
-    commands.add_parser("check", help="check recorded histories of members", add_help=False)
-    return parser
+    parser.set_defaults(run=_record)
 
 
 def _add_up(parser: argparse.ArgumentParser) -> None:
@@ -194,12 +224,14 @@ def _add_up(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="accept node directories that are old copies; anything newer is lost",
     )
+    add_json_flag(parser, "the line that says READY")
     parser.set_defaults(run=_up)
 
 
 def _add_completion(parser: argparse.ArgumentParser) -> None:
     parser.description = "Print a script by which a shell completes commands, flags and files."
     parser.add_argument("shell", choices=("bash", "zsh", "tcsh"), help="your shell")
+    add_json_flag(parser, "the script")
     parser.set_defaults(run=_completion)
 
 
@@ -239,6 +271,7 @@ def _up(args: argparse.Namespace) -> int:
             detach=args.detach,
             accepts_copies=args.accept_copies,
             hosts=args.hosts,
+            as_json=args.json,
         )
     )
 
@@ -248,7 +281,7 @@ def _status(args: argparse.Namespace) -> int:
     if address is not None:
         from actors.cli.probe import probe
 
-        return probe(address, is_ready=args.ready is not None)
+        return probe(address, is_ready=args.ready is not None, args=args)
     from actors.cli.discovery import find_cluster, read_status
     from actors.deployment.status import as_text, exit_code
 
@@ -267,31 +300,32 @@ def _record(args: argparse.Namespace) -> int:
     from actors.cli.discovery import find_cluster
     from actors.cli.record import record
 
-    return record(find_cluster(args.data_dir, args.address), args.node, args.out)
+    return record(find_cluster(args.data_dir, args.address), args.node, args.out, args)
 
 
 def _completion(args: argparse.Namespace) -> int:
     from actors.cli.completion import script
 
-    print(script(_parser(), args.shell))
+    text = script(_parser(), args.shell)
+    tell(args, text, {"shell": args.shell, "script": text})
     return 0
 
 
 def _down(args: argparse.Namespace) -> int:
     from actors.cli.up import down
 
-    return down(args.data_dir, args.address)
+    return down(args)
 
 
 def _replace(args: argparse.Namespace) -> int:
     from actors.cli.discovery import find_cluster
     from actors.cli.up import replace_coordinator
 
-    return replace_coordinator(find_cluster(args.data_dir, args.address), args.node_id, args.to)
+    return replace_coordinator(find_cluster(args.data_dir, args.address), args)
 
 
 def _drain(args: argparse.Namespace) -> int:
     from actors.cli.discovery import find_cluster
     from actors.cli.up import drain
 
-    return drain(find_cluster(args.data_dir, args.address), args.which, end=args.end)
+    return drain(find_cluster(args.data_dir, args.address), args)

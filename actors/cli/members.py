@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from actors.cli import admin
 from actors.cli.descriptions import describe_group
-from actors.cli.session import FAILED, add_connection_flags, complain, connected
+from actors.cli.session import (
+    FAILED,
+    add_connection_flags,
+    complain,
+    connected,
+    tell_done,
+    tell_failed,
+)
 from actors.errors import BadInputError
 from protocol.wire.errors import ErrorCode
 from protocol.wire.messages import MemberIdentity
@@ -15,6 +22,8 @@ if TYPE_CHECKING:
     from argparse import ArgumentParser, Namespace, _SubParsersAction
 
     from actors.cli.client import AdminClient
+
+HEADER: Final = ("GROUP", "CONSUMER-ID", "GROUP-INSTANCE-ID", "STATUS")
 
 
 def add_parser(subparsers: _SubParsersAction[ArgumentParser]) -> None:
@@ -50,17 +59,22 @@ def remove(client: AdminClient, args: Namespace) -> int:
     """Remove the selected members with one LeaveGroup; each has its own result."""
     wanted = _wanted(client, args)
     if not wanted:
-        print(f"group {args.group} has no members")
+        if not args.json:
+            print(f"group {args.group} has no members")
         return 0
     code = 0
     results = admin.remove_members(client, args.group, wanted)
     for member, error in zip(wanted, results, strict=True):
         name = _name(member)
+        row = (args.group, member.member_id or None, member.group_instance_id)
         if error == ErrorCode.none:
-            print(f"{name} is removed from group {args.group}")
+            done = f"{name} is removed from group {args.group}"
+            tell_done(args, done, HEADER, (*row, "removed"))
         else:
             code = FAILED
-            complain(f"{name} is not removed from group {args.group}: {admin.said(error)}")
+            why = admin.said(error)
+            complain(f"{name} is not removed from group {args.group}: {why}")
+            tell_failed(args, HEADER, (*row, why))
     return code
 
 

@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import json
 import sys
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from actors.cli.client import AdminClient, ClientError, parse_bootstrap
 from actors.errors import BadInputError, ExitCode, NoClusterError
 from failover.catalogue.topic_names import CONSUMER_OFFSETS
 from protocol.wire.errors import ErrorCode
 
+if TYPE_CHECKING:
+    from argparse import Namespace
+
 ANSWER_S: Final = 5.0
 """How long a coordinator may take to answer; a probe's own time limit is better longer."""
 
 
-def probe(address: str, *, is_ready: bool) -> ExitCode:
+def probe(address: str, *, is_ready: bool, args: Namespace) -> ExitCode:
     """Ask the coordinator at ``HOST:PORT`` whether it answers or, if asked so, is ready.
 
     It is ready if it sees a running leader for every partition of groups: a client that connects
@@ -32,11 +36,20 @@ def probe(address: str, *, is_ready: bool) -> ExitCode:
     except ClientError as error:
         raise NoClusterError(f"{error}.") from None
     if not is_ready:
+        _tell(args, {"address": address, "live": True})
         return ExitCode.OK
     partitions = [row for topic in topics for row in topic.partitions]
     without = [row.partition_index for row in partitions if row.error_code is not ErrorCode.none]
-    if partitions and not without:
+    is_seen = bool(partitions) and not without
+    _tell(args, {"address": address, "ready": is_seen, "without_leader": without})
+    if is_seen:
         return ExitCode.OK
     which = ", ".join(map(str, without)) or "any"
     print(f"rollcall: {address} sees no leader of partition {which}.", file=sys.stderr)
     return ExitCode.NO_LEADER
+
+
+def _tell(args: Namespace, document: dict[str, object]) -> None:
+    """Print the answer with ``--json``; otherwise only the exit code says it."""
+    if args.json:
+        print(json.dumps(document))

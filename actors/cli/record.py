@@ -6,11 +6,13 @@ import os
 from typing import TYPE_CHECKING, Final
 
 from actors.cli.discovery import call_cluster
-from actors.cli.session import FAILED, complain
+from actors.cli.output.documents import tell
+from actors.cli.session import complain
 from actors.errors import BadInputError, FailureError
 from failover.partition_kinds import title_of
 
 if TYPE_CHECKING:
+    from argparse import Namespace
     from pathlib import Path
 
     from actors.cluster.registry import RegisteredCluster
@@ -19,7 +21,7 @@ if TYPE_CHECKING:
 ONLY_US: Final = 0o600
 
 
-def record(found: RegisteredCluster, node_id: int | None, out: Path) -> int:
+def record(found: RegisteredCluster, node_id: int | None, out: Path, args: Namespace) -> int:
     """Save one coordinator's events, or all, in a file; name the partitions that are missing."""
     if node_id is not None and not 0 <= node_id < found.partitions:
         raise BadInputError(f"There is no coordinator {node_id}.")
@@ -38,12 +40,19 @@ def record(found: RegisteredCluster, node_id: int | None, out: Path) -> int:
             complain(f"{title_of(partition)} is not recorded: {why}")
     data = b"".join(answer.data for answer in answers)
     if not data:
-        complain("nothing is recorded: set incident.recording.max.bytes, for instance to 33554432")
-        return FAILED
+        raise FailureError(
+            "nothing is recorded: set incident.recording.max.bytes, for instance to 33554432"
+        )
     try:
         with os.fdopen(os.open(out, os.O_WRONLY | os.O_CREAT | os.O_EXCL, ONLY_US), "wb") as file:
             file.write(data)
     except OSError as error:
         raise FailureError(f"{out} cannot be written: {error.strerror or error}.") from error
-    print(f"wrote {out}, {len(data)} bytes")
+    missing = [
+        {"partition": title_of(partition), "why": why}
+        for answer in answers
+        for partition, why in answer.missing
+    ]
+    document = {"file": str(out), "bytes": len(data), "missing": missing}
+    tell(args, f"wrote {out}, {len(data)} bytes", document)
     return 0

@@ -10,14 +10,13 @@ from typing import TYPE_CHECKING, Final
 
 from actors.cli import discovery
 from actors.cli.client import AdminClient, parse_bootstrap
-from actors.cli.tables import documents, table
+from actors.cli.output.documents import add_json_flag
+from actors.cli.output.tables import documents, table
 from actors.errors import BadInputError, ExitCode
 
 if TYPE_CHECKING:
     from argparse import ArgumentParser, Namespace
     from collections.abc import Callable, Iterable, Sequence
-
-    from protocol.groups.facts import MemberEvent
 
 FAILED: Final = ExitCode.FAILURE
 
@@ -35,7 +34,7 @@ def add_connection_flags(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--address", metavar="auto|HOST:PORT", help="the cluster that runs on this Ray"
     )
-    parser.add_argument("--json", action="store_true", help="print lists and descriptions as JSON")
+    add_json_flag(parser, "the results")
     parser.set_defaults(documents=[])
     parser.add_argument(
         "--timeout",
@@ -47,7 +46,10 @@ def add_connection_flags(parser: ArgumentParser) -> None:
 
 
 def connected(command: Callable[[AdminClient, Namespace], int]) -> Callable[[Namespace], int]:
-    """Turn a function that takes a client into a command."""
+    """Turn a function that takes a client into a command.
+
+    Its documents are printed at the end; ``documents`` None: it prints its own.
+    """
 
     @wraps(command)
     def run(args: Namespace) -> int:
@@ -62,7 +64,7 @@ def connected(command: Callable[[AdminClient, Namespace], int]) -> Callable[[Nam
             raise BadInputError(str(error)) from None
         with AdminClient(addresses, args.timeout / 1_000) as client:
             code = command(client, args)
-        if args.json:
+        if args.json and args.documents is not None:
             print(json.dumps(args.documents))
         return code
 
@@ -77,17 +79,18 @@ def show(args: Namespace, header: Sequence[str], rows: Iterable[Sequence[object]
         print(table(header, rows))
 
 
-def group_events(args: Namespace, node_id: int, group_id: str) -> list[MemberEvent]:
-    """Ask a group's coordinator for its member events, over Ray: Kafka has no request for this."""
+def tell_done(args: Namespace, text: str, header: Sequence[str], row: Sequence[object]) -> None:
+    """Print what was done to one item; with ``--json`` it is a row of the array."""
+    if args.json:
+        args.documents += documents(header, [row])
+    else:
+        print(text)
 
-    def question() -> list[MemberEvent]:
-        from actors.deployment import actors
 
-        return actors.events(node_id, group_id)
-
-    found = discovery.find_cluster(args.data_dir, args.address)
-    events: list[MemberEvent] = discovery.call_cluster(found, question)
-    return events
+def tell_failed(args: Namespace, header: Sequence[str], row: Sequence[object]) -> None:
+    """Add what was not done to one item to the array of ``--json``: it is complained of, too."""
+    if args.json:
+        args.documents += documents(header, [row])
 
 
 def complain(sentence: str) -> None:

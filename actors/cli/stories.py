@@ -8,14 +8,17 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from actors.cli import admin
 from actors.cli.client import ApiNotServedError, ClientError
+from failover.apis.events import EVENTS
 from failover.apis.stories import STORIES
 from failover.catalogue.cluster_view import GROUP
 from protocol.stories import json_form
 from protocol.stories.json_form import BadStoryError
+from protocol.stories.story import Happened
 from protocol.stories.under_way import UnderWay
 
 if TYPE_CHECKING:
@@ -76,9 +79,43 @@ def ask_leader(
 
 def ask_node(client: AdminClient, address: Address, group_id: str) -> dict[str, Any] | None:
     """Ask one node what it remembers of a group; return None if it does not know the question."""
-    text = admin.own_entry(
-        client, address, (GROUP, group_id), STORIES, "the history cannot be read"
-    )
+    return _entry(client, address, group_id, STORIES)
+
+
+def ask_events(client: AdminClient, group_id: str) -> list[Happened]:
+    """Ask the group's coordinator for the last events of its members; they are in its memory only.
+
+    Raises ClientError if it does not answer.
+    """
+    _, address = client.coordinator(group_id)
+    answer = _entry(client, address, group_id, EVENTS) or {}
+    found = answer.get("events")
+    try:
+        return [json_form.read_as(Happened, each) for each in found or ()]
+    except (BadStoryError, TypeError) as error:
+        raise ClientError(f"the events of group {group_id} cannot be read: {error}") from error
+
+
+def begin_sentence(answered: Answered, what: str) -> str:
+    """Say where a list of ``what`` begins, and why there."""
+    since_ms = answered.since_ms
+    oldest_ms = min((each.started_ms for each in answered.stories), default=since_ms)
+    begins = f"the {what} begins at"
+    if answered.dropped:
+        return f"{begins} {shown_time(oldest_ms)}: older rebalances made room for newer ones"
+    if oldest_ms < since_ms:
+        lost = f"others before {shown_time(since_ms)} may be missing"
+        return f"{begins} {shown_time(oldest_ms)}: {lost}"
+    return f"{begins} {shown_time(since_ms)}: nothing from before is kept"
+
+
+def shown_time(ms: int) -> str:
+    """Return a time as people and tools read it."""
+    return datetime.fromtimestamp(ms / 1_000, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def _entry(client: AdminClient, address: Address, group_id: str, key: str) -> dict[str, Any] | None:
+    text = admin.own_entry(client, address, (GROUP, group_id), key, "the history cannot be read")
     if text is None:
         return None
     try:

@@ -7,7 +7,15 @@ from typing import TYPE_CHECKING, Any, Final
 
 from actors.cli import admin
 from actors.cli.client import ClientError
-from actors.cli.session import FAILED, add_connection_flags, complain, connected, show
+from actors.cli.session import (
+    FAILED,
+    add_connection_flags,
+    complain,
+    connected,
+    show,
+    tell_done,
+    tell_failed,
+)
 from actors.errors import BadInputError
 from protocol.wire.errors import ErrorCode
 from protocol.wire.messages import (
@@ -26,6 +34,7 @@ if TYPE_CHECKING:
 
     from actors.cli.client import AdminClient
 
+STATUS: Final = ("TOPIC", "STATUS")
 TIMEOUT: Final = timedelta(seconds=10)
 
 
@@ -132,7 +141,7 @@ def _create(client: AdminClient, args: Namespace) -> int:
     )
     answer = client.ask(CreateTopicsRequest(topics=wanted, timeout=TIMEOUT))
     ignored = {ErrorCode.topic_already_exists} if args.if_not_exists else set()
-    return _report(answer.topics, "created", ignored)
+    return _report(args, answer.topics, "created", ignored)
 
 
 def _config(text: str) -> CreatableTopicConfig:
@@ -146,7 +155,7 @@ def _delete(client: AdminClient, args: Namespace) -> int:
     wanted = tuple(DeleteTopicState(name=name, topic_id=None) for name in _named(args))
     answer = client.ask(DeleteTopicsRequest(topics=wanted, timeout=TIMEOUT))
     ignored = {ErrorCode.unknown_topic_or_partition} if args.if_exists else set()
-    return _report(answer.responses, "deleted", ignored)
+    return _report(args, answer.responses, "deleted", ignored)
 
 
 def _alter(client: AdminClient, args: Namespace) -> int:
@@ -160,7 +169,7 @@ def _alter(client: AdminClient, args: Namespace) -> int:
         CreatePartitionsRequest(topics=wanted, timeout=TIMEOUT, validate_only=False)
     )
     ignored = {ErrorCode.unknown_topic_or_partition} if args.if_exists else set()
-    return _report(answer.results, "altered", ignored)
+    return _report(args, answer.results, "altered", ignored)
 
 
 def _named(args: Namespace) -> list[str]:
@@ -170,15 +179,16 @@ def _named(args: Namespace) -> list[str]:
     return names
 
 
-def _report(results: Iterable[Any], done: str, ignored: set[ErrorCode]) -> int:
+def _report(args: Namespace, results: Iterable[Any], done: str, ignored: set[ErrorCode]) -> int:
     code = 0
     for each in results:
         if each.error_code == ErrorCode.none:
-            print(f"topic {each.name} is {done}")
+            tell_done(args, f"topic {each.name} is {done}", STATUS, (each.name, done))
         elif each.error_code not in ignored:
             code = FAILED
             why = admin.said(each.error_code, each.error_message)
             complain(f"topic {each.name} is not {done}: {why}")
+            tell_failed(args, STATUS, (each.name, why))
     return code
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import signal
 import time
@@ -12,17 +13,22 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from actors.cli.discovery import PARENT_VARIABLE, call_cluster, find_cluster
+from actors.cli.output.documents import tell
+from actors.cli.output.progress import WorkProgress
 from actors.cluster import data_dir, processes, ray_node, registry
 from actors.cluster.listening_ports import choose_ports
 from actors.deployment import supervisor
 from actors.deployment.planning import PlanRequest, cluster_file, plan_cluster
 from actors.errors import BadInputError, ExitCode, FailureError
 from actors.peers.tls import TlsError, check_certificates, tls_settings
+from actors.telemetry.observer import traces_go
+from actors.telemetry.transports import FILE
 from failover.partition_kinds import title_of
 from protocol.config import ConfigError, read_server_configs
 from protocol.properties import parse_properties
 
 if TYPE_CHECKING:
+    from argparse import Namespace
     from collections.abc import Callable, Mapping, Sequence
 
     from actors.cluster.ray_node import RayNode
@@ -57,6 +63,7 @@ class UpOptions:
     detach: bool
     accepts_copies: bool = False
     hosts: int = 1
+    as_json: bool = False
 
 
 def up(options: UpOptions) -> int:
@@ -90,8 +97,7 @@ def up(options: UpOptions) -> int:
     if cluster is None:
         return FAILURE if options.detach else 0
     try:
-        ready = f"READY bootstrap={cluster.bootstrap} console={cluster.console}"
-        print(f"{ready} data={cluster.data_dir}", flush=True)
+        print(_ready(cluster, as_json=options.as_json), flush=True)
     except OSError:
         supervisor.stop(cluster)
         raise
@@ -110,6 +116,18 @@ def up(options: UpOptions) -> int:
     return 0
 
 
+def _ready(cluster: RegisteredCluster, *, as_json: bool) -> str:
+    """Return the line that says where the cluster is."""
+    where = {
+        "bootstrap": cluster.bootstrap,
+        "console": cluster.console,
+        "data": cluster.data_dir,
+    }
+    if as_json:
+        return json.dumps({"ready": True, "cluster_id": cluster.cluster_id, **where})
+    return f"READY {' '.join(f'{name}={value}' for name, value in where.items())}"
+
+
 def _begin(
     signals: supervisor.Signals,
     options: UpOptions,
@@ -121,16 +139,17 @@ def _begin(
     return supervisor.begin(signals, begun, partial(_start, options, request, plan, begun))
 
 
-def down(data_dir: Path | None, address: str | None) -> int:
+def down(args: Namespace) -> int:
     """Stop a cluster; return 0 when all its processes have ended.
 
     First removes what killed clusters left; if the selected cluster is one of these, that is
     success. Raises CommandError if there is no cluster, or if some of it could not be stopped.
     """
-    removed = registry.remove_leftovers() if address is None else []
-    meant = [one for one in removed if data_dir in (None, Path(one.data_dir))]
+    removed = registry.remove_leftovers() if args.address is None else []
+    meant = [one for one in removed if args.data_dir in (None, Path(one.data_dir))]
+    remains = [one.data_dir for one in meant]
     try:
-        cluster = find_cluster(data_dir, address, is_ready=False)
+        cluster = find_cluster(args.data_dir, args.address, is_ready=False)
     except FailureError:
         if not meant:
             raise
@@ -138,9 +157,25 @@ def down(data_dir: Path | None, address: str | None) -> int:
             supervisor.say(
                 f"The cluster of {one.data_dir} had been killed. Its remains are removed."
             )
+        _told_stopped(args, None, remains)
         return 0
-    _stop(cluster)
+    with WorkProgress(f"stopping the cluster of {cluster.data_dir}", is_quiet=args.json):
+        _stop(cluster)
+    _told_stopped(args, cluster, remains)
     return 0
+
+
+def _told_stopped(
+    args: Namespace, stopped: RegisteredCluster | None, remains: Sequence[str]
+) -> None:
+    """Say what was stopped, with ``--json``; otherwise the exit code says it."""
+    if args.json:
+        what = (
+            None
+            if stopped is None
+            else {"cluster_id": stopped.cluster_id, "data_dir": stopped.data_dir}
+        )
+        print(json.dumps({"stopped": what, "removed_remains": list(remains)}))
 
 
 def _stop(cluster: RegisteredCluster) -> None:
@@ -156,30 +191,39 @@ def _stop(cluster: RegisteredCluster) -> None:
     supervisor.stop(cluster)
 
 
-def drain(cluster: RegisteredCluster, which: str, *, end: bool) -> int:
+def drain(cluster: RegisteredCluster, args: Namespace) -> int:
     """Move leaderships away from a coordinator or host, print where to; fail if some stay."""
 
     def question() -> list[MovedLeadership]:
         from actors.deployment import actors
 
-        return actors.drain(which, end=end)
+        return actors.drain(args.which, end=args.end)
 
-    moved = call_cluster(cluster, question)
-    for row in moved:
-        where = "stays: no standby can take over" if row.leader is None else f"to node {row.leader}"
-        print(f"{title_of(row.partition)} {where}")
+    what = f"ending the drain of {args.which}" if args.end else f"draining {args.which}"
+    with WorkProgress(what, is_quiet=args.json):
+        moved = call_cluster(cluster, question)
+    rows = [{"partition": title_of(row.partition), "to_node": row.leader} for row in moved]
+    if args.json:
+        print(json.dumps({"which": args.which, "is_ended": args.end, "moved": rows}))
+    for row in rows if not args.json else ():
+        to = row["to_node"]
+        where = "stays: no standby can take over" if to is None else f"to node {to}"
+        print(f"{row['partition']} {where}")
     return FAILURE if any(row.leader is None for row in moved) else 0
 
 
-def replace_coordinator(cluster: RegisteredCluster, node_id: int, host: str | None) -> int:
+def replace_coordinator(cluster: RegisteredCluster, args: Namespace) -> int:
     """Start a coordinator, empty, on another host, and print which."""
 
     def question() -> str:
         from actors.deployment import actors
 
-        return actors.replace_coordinator(node_id, host)
+        return actors.replace_coordinator(args.node_id, args.to)
 
-    print(f"coordinator {node_id} starts on {call_cluster(cluster, question)}")
+    with WorkProgress(f"moving coordinator {args.node_id}", is_quiet=args.json):
+        host = call_cluster(cluster, question)
+    document = {"node_id": args.node_id, "host": host}
+    tell(args, f"coordinator {args.node_id} starts on {host}", document)
     return 0
 
 
@@ -291,6 +335,7 @@ def _start(
         cluster = replace(_registered(begun, spec), address=address, node=node)
         registry.save(cluster)
         console = create(spec, _Operator(plan.file, save))
+        _say_where_traces_go(node)
         owner = None if options.detach else begun.owner
         registry.save(replace(cluster, owner=owner, console=console, is_ready=True))
 
@@ -323,7 +368,22 @@ class _Operator:
 
 
 def _environment(node: RayNode | None) -> dict[str, str]:
-    """Return this process's OpenTelemetry variables; our own Ray inherits them."""
+    """Return this process's variables of traces and metrics; our own Ray inherits them."""
     if node is not None:
         return {}
-    return {name: text for name, text in os.environ.items() if name.startswith("OTEL_")}
+    return telemetry_variables(os.environ)
+
+
+def telemetry_variables(environ: Mapping[str, str]) -> dict[str, str]:
+    """Return the variables that say where traces and metrics go."""
+    return {
+        name: text for name, text in environ.items() if name.startswith("OTEL_") or name == FILE
+    }
+
+
+def _say_where_traces_go(node: RayNode | None) -> None:
+    """Say whether there are traces; a Ray that was there before may have variables of its own."""
+    if node is None and not telemetry_variables(os.environ):
+        supervisor.say("Traces go where the variables of `ray start` say.")
+    else:
+        supervisor.say(f"Traces go {traces_go(os.environ)}.")

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import json
 from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from actors.cli.client import TIMEOUT_S, AdminClient, named, parse_bootstrap
 from actors.cli.discovery import find_cluster, read_status
-from actors.cli.tables import table
+from actors.cli.output.documents import add_json_flag
+from actors.cli.output.tables import documents, table
 from actors.errors import FailureError
 from actors.waiting import poll
 from failover.catalogue.levels import ROLLCALL_VERSION, LevelRange
@@ -17,7 +19,7 @@ from protocol.wire.errors import ErrorCode
 
 if TYPE_CHECKING:
     from argparse import ArgumentParser, Namespace, _SubParsersAction
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
 BACKOFF_S: Final = 0.2
 HEADER: Final = ("NODE", "HOST", "VERSION", "SUPPORTED")
@@ -42,24 +44,42 @@ def add_parser(subparsers: _SubParsersAction[ArgumentParser]) -> None:
     parser.add_argument(
         "--address", metavar="auto|HOST:PORT", help="the cluster that runs on this Ray"
     )
+    add_json_flag(parser, "the coordinators and their levels")
     parser.set_defaults(run=_upgrade)
 
 
 def _upgrade(args: Namespace) -> int:
     status = read_status(find_cluster(args.data_dir, args.address))
     rows = status["coordinators"]
-    print(table(HEADER, map(_shown, rows)))
     levels = levels_of(rows)
-    print(f"{ROLLCALL_VERSION} is finalized at level {levels.finalized}.")
-    if levels.newest <= levels.finalized:
-        print("No coordinator supports a later level.")
-        return 0
-    refuse_older(rows, levels.newest)
-    with AdminClient(parse_bootstrap(status["bootstrap"])) as client:
-        finalize(client, levels.newest, is_question=args.dry_run)
-    done = "can be raised" if args.dry_run else "is raised"
-    print(f"{ROLLCALL_VERSION} {done} to level {levels.newest}.")
+    say: Callable[[str], object] = (lambda _line: None) if args.json else print
+    say(table(HEADER, map(_shown, rows)))
+    say(f"{ROLLCALL_VERSION} is finalized at level {levels.finalized}.")
+    is_later = levels.newest > levels.finalized
+    if is_later:
+        refuse_older(rows, levels.newest)
+        with AdminClient(parse_bootstrap(status["bootstrap"])) as client:
+            finalize(client, levels.newest, is_question=args.dry_run)
+        done = "can be raised" if args.dry_run else "is raised"
+        say(f"{ROLLCALL_VERSION} {done} to level {levels.newest}.")
+    else:
+        say("No coordinator supports a later level.")
+    if args.json:
+        print(json.dumps(_document(rows, levels, is_raised=is_later and not args.dry_run)))
     return 0
+
+
+def _document(
+    rows: Sequence[Mapping[str, Any]], levels: Levels, *, is_raised: bool
+) -> dict[str, Any]:
+    return {
+        "feature": ROLLCALL_VERSION,
+        "finalized_before": levels.finalized,
+        "finalized": levels.newest if is_raised else levels.finalized,
+        "newest_supported": levels.newest,
+        "is_raised": is_raised,
+        "coordinators": list(documents(HEADER, map(_shown, rows))),
+    }
 
 
 def _shown(row: Mapping[str, Any]) -> tuple[object, ...]:

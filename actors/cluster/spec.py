@@ -75,7 +75,7 @@ class ClusterSpec:
     the data directories that the cluster was formed from, by node id; empty at the first start.
     ``replica_nodes`` are the nodes of each partition, the preferred leader first; empty: each
     partition's replicas are on consecutive nodes. ``environment`` is added to that of the
-    coordinators.
+    coordinators, the controller and assignor workers.
     """
 
     cluster_id: str

@@ -111,7 +111,9 @@ class Actions:
             return sentence(NO_MEMBER, HTTPStatus.NOT_FOUND)
         reason = form.get("reason", "")[:TEXT_MAX] or REASON
         await self._hub.source.remove(group_id, member, reason)
-        _log.info("%s of group %s was removed", named(member_name(member)), named(group_id))
+        about = {"group": group_id, "member": member.member_id}
+        who = named(member_name(member))
+        _log.info("%s of group %s was removed", who, named(group_id), extra=about)
         return RedirectResponse(views.group_link(group_id), HTTPStatus.SEE_OTHER)
 
     async def _member(self, group_id: str, member_id: str) -> Member | None:

@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING, Final
 
 from actors.cluster import ray_calls
 from actors.cluster.ray_peers import CONSOLE, CONTROLLER, UNREACHED, Actors
+from actors.logs.file import log_to_file
+from actors.logs.line_format import format_of
 from actors.priority import lower_priority
 from actors.skip_hypothesis import skip_hypothesis
-from actors.telemetry.log_file import log_to_file
 
 if TYPE_CHECKING:
     from actors.cluster.spec import Address, ClusterSpec
@@ -38,7 +39,7 @@ class ConsoleActor:
         from actors.console.server import ConsoleServer
         from protocol.config import Configs
 
-        log_to_file(spec.text_log_path(CONSOLE))
+        log_to_file(spec.text_log_path(CONSOLE), format_of(spec.overrides))
         self._address = replace(spec.console, host=spec.console.host or ray_calls.machine_address())
         self._actors = Actors()
         may_act = Configs(spec.overrides).boolean(ACTIONS)

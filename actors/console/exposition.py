@@ -11,14 +11,15 @@ from prometheus_client.core import (
     HistogramMetricFamily,
 )
 
-from actors.telemetry.metric_table import ROWS, MetricKind, MetricScope
+from actors.metrics.row import MetricKind, parts_of
+from actors.metrics.table import ROWS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Iterator, Mapping
 
     from prometheus_client import Metric
 
-    from actors.telemetry.metric_table import MetricRow
+    from actors.metrics.row import MetricRow
 
 FAMILIES: Final = {
     MetricKind.GAUGE: GaugeMetricFamily,
@@ -62,14 +63,6 @@ class _Status:
                 family.add_metric([*labels, *percentile], row.factor * value)
 
     def _values(self, row: MetricRow, key: str) -> Iterator[tuple[list[str], Any]]:
-        for own, part in self._parts(row.scope):
+        for own, part in parts_of(self._status, row.scope):
             for labels, value in row.read(part, key):
                 yield [*own, *labels], value
-
-    def _parts(self, scope: MetricScope) -> Iterable[tuple[list[str], Mapping[str, Any]]]:
-        """Return what the rows of ``scope`` read, each part with the label of its scope."""
-        if scope is MetricScope.COORDINATOR:
-            return [([str(row["node_id"])], row) for row in self._status["coordinators"]]
-        if scope is MetricScope.WORKER:
-            return [([str(n)], row) for n, row in enumerate(self._status["workers"])]
-        return [([], self._status)]

@@ -37,6 +37,7 @@ from actors.serving.admission import Limits, raise_open_files_limit
 from actors.tasks import Tasks
 from actors.telemetry.event_metrics import EventMetrics
 from actors.telemetry.group_metrics import GroupMetrics
+from actors.telemetry.leader_metrics import LeaderMetrics
 from actors.waiting import poll_async
 from actors.workers.dispatcher import DispatcherSettings, NoWorkers, WorkerDispatcher
 from failover.catalogue import levels
@@ -65,7 +66,6 @@ if TYPE_CHECKING:
     from actors.workers.dispatcher import Workers
     from failover.catalogue.cluster_view import Node
     from protocol.groups.effects import Event, Request
-    from protocol.groups.facts import MemberEvent
     from storage.disk.rocks import RocksLog
     from storage.messages import Message
 
@@ -140,6 +140,7 @@ class Coordinator:
         )
         self.group_metrics = GroupMetrics()
         self._event_metrics = EventMetrics()
+        self._leader_metrics = LeaderMetrics()
         self._watch = LoopWatch(self._loop, configs.integer(INTERVAL))
         self._copies = StateCopies(self._loop)
         self._is_draining = False
@@ -270,6 +271,7 @@ class Coordinator:
             dispatcher=self._dispatcher,
             group_metrics=self.group_metrics,
             event_metrics=self._event_metrics,
+            leader_metrics=self._leader_metrics,
             observer=self._observer,
             forwarding=self._control_plane,
             clock=self._clock,
@@ -426,14 +428,12 @@ class Coordinator:
     def campaign(self, partition: int) -> None:
         """Stand for election."""
         if self._pump is not None:
-            self._pump.host.campaign(partition, self.now())
-            self._pump.schedule()
+            self._pump.campaign(partition)
 
     def transfer(self, partition: int, node_id: int) -> None:
         """Transfer a partition's leadership to another node."""
         if self._pump is not None:
-            self._pump.host.transfer(partition, node_id, self.now())
-            self._pump.schedule()
+            self._pump.transfer(partition, node_id)
 
     async def record(self) -> Recorded:
         """Return the recent events of the groups that are led here, as a file."""
@@ -469,7 +469,8 @@ class Coordinator:
         pump = self._pump
         if pump is None or pump.links is None or not pump.links.linked:
             return self.leads()
-        self._is_draining = pump.host.draining = True
+        self._is_draining = True
+        pump.begin_drain()
 
         def look() -> list[int]:
             left = self.leads()
@@ -477,13 +478,15 @@ class Coordinator:
                 pump.tick()
             return left
 
-        return await poll_async(look, wait_s, is_done=operator.not_, every_s=HAND_OVER_LOOK_S)
+        left = await poll_async(look, wait_s, is_done=operator.not_, every_s=HAND_OVER_LOOK_S)
+        pump.handed_over(left)
+        return left
 
     def take_back(self) -> None:
         """Allow this node to lead again."""
         self._is_draining = False
         if self._pump is not None:
-            self._pump.host.draining = False
+            self._pump.end_drain()
 
     def cut(self, node_ids: Sequence[int]) -> None:
         """Cut the links to these nodes (drills)."""
@@ -499,10 +502,6 @@ class Coordinator:
         """Restore all links (drills)."""
         if self._links is not None:
             self._links.mend()
-
-    def events(self, group_id: str) -> list[MemberEvent]:
-        """Return the member events of a group."""
-        return [] if self._pump is None else self._pump.host.led.events(group_id)
 
     def status(self) -> dict[str, Any]:
         """Return this coordinator's status as plain values."""
@@ -529,7 +528,8 @@ class Coordinator:
     def metrics(self) -> dict[str, Any]:
         """Return this coordinator's metrics; any thread may call it."""
         groups, events = self.group_metrics.status(), self._event_metrics.status()
-        return {**self._dispatcher.metrics.status(), **groups, **events, **self._watch.gauges()}
+        counted = {**groups, **events, **self._leader_metrics.status()}
+        return {**self._dispatcher.metrics.status(), **counted, **self._watch.gauges()}
 
     def histograms(self) -> dict[str, Histogram]:
         """Return what is counted in buckets, by its name in the metrics."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING, Final
 
-from actors.telemetry.metric_table import HELD_TIME_MS
+from actors.metrics.names import HELD_TIME_MS
 from actors.telemetry.metrics import Samples, percentile_rows
 
 if TYPE_CHECKING:

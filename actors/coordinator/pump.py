@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
+from actors.coordinator.leaderships import Leaderships
 from actors.coordinator.log_sync import LogSync
 from actors.coordinator.write_time import WriteTime
 from actors.serving.listener import Listener
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
     from actors.serving.listener import Limits
     from actors.telemetry.event_metrics import EventMetrics
     from actors.telemetry.group_metrics import GroupMetrics
+    from actors.telemetry.leader_metrics import LeaderMetrics
     from actors.workers.dispatcher import WorkerDispatcher
     from failover.effects import Forward
     from failover.host import Host
@@ -87,6 +89,7 @@ class PumpDependencies:
     dispatcher: WorkerDispatcher
     group_metrics: GroupMetrics
     event_metrics: EventMetrics
+    leader_metrics: LeaderMetrics
     observer: Observer
     forwarding: Forwarding
     clock: Clock
@@ -136,6 +139,7 @@ class Pump:
         self._warnings = RateLimitedLog(_log)
         self._after_turn = after_turn
         self._loop = asyncio.get_running_loop()
+        self._leaderships = Leaderships(host, self._loop, dependencies.leader_metrics, self._linked)
         self.syncs = LogSync(log, self._loop, self._synced, self._not_synced)
         self.syncs.took = self._event_metrics.sync_s.add
         self._waiting: dict[Ticket, asyncio.Future[Entity]] = {}
@@ -157,6 +161,11 @@ class Pump:
         )
         stories.upon_news = self._stories.store
 
+    @property
+    def has_told(self) -> bool:
+        """Whether all facts so far are told, and what was told of them is remembered."""
+        return self._stories is None or self._stories.is_idle
+
     def _in_loop(self, do: Callable[[Any], None], argument: Any) -> None:
         """Call a function on the event loop, from another thread; not once that is closed."""
         with suppress(RuntimeError):
@@ -170,6 +179,7 @@ class Pump:
     def close(self) -> None:
         """Stop: answer no client, send nothing to peers, write nothing."""
         self._is_closed = True
+        self._leaderships.close()
         if self._stories is not None:
             self._stories.close()
         self._tasks.cancel()
@@ -212,6 +222,40 @@ class Pump:
             return None
         finally:
             self._waiting.pop(ticket, None)
+
+    def campaign(self, partition: int) -> None:
+        """Stand for election on the controller's advice."""
+        self._leaderships.advised(partition)
+        self.host.campaign(partition, self.now())
+        self.schedule()
+
+    def transfer(self, partition: int, node_id: int) -> None:
+        """Transfer a partition to another node on the controller's advice."""
+        self._leaderships.asked_to_move(partition, node_id)
+        self.host.transfer(partition, node_id, self.now())
+        self.schedule()
+
+    def begin_drain(self) -> None:
+        """Transfer everything that is led here, and lead nothing, until :meth:`end_drain`."""
+        if not self.host.draining:
+            self.host.draining = True
+            _log.info("this coordinator hands over all that it leads, and leads nothing meanwhile")
+
+    def handed_over(self, left: Sequence[int]) -> None:
+        """Log the outcome: ``left`` are the partitions that are still led here."""
+        if left:
+            _log.warning("%d partitions stay here: no standby could take over", len(left))
+        else:
+            _log.info("this coordinator has handed over all that it led")
+
+    def end_drain(self) -> None:
+        """Allow this node to lead again."""
+        if self.host.draining:
+            self.host.draining = False
+            _log.info("this coordinator may lead again: its drain has ended")
+
+    def _linked(self) -> Sequence[int]:
+        return () if self.links is None else self.links.linked
 
     def receive_peer(self, node_id: int, messages: Sequence[Message]) -> None:
         """Handle messages from a peer; all frames of one poll share one turn."""
@@ -258,6 +302,7 @@ class Pump:
         if self._turn.take():
             self.schedule()  # after another poll of the sockets: memo hits go first
         self._save_faults()
+        self._leaderships.look()
         self._after_turn()
 
     # --- incidents

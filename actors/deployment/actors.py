@@ -28,9 +28,10 @@ from actors.errors import (
     NoClusterError,
     NoRayError,
 )
+from actors.logs.file import log_to_file
+from actors.logs.line_format import format_of
 from actors.priority import EVENT_LOOP_NICENESS, raise_own_priority
 from actors.skip_hypothesis import skip_hypothesis
-from actors.telemetry.log_file import log_to_file
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -44,7 +45,6 @@ if TYPE_CHECKING:
     from failover.catalogue.cluster_view import Node
     from failover.control.balancing import CoordinatorMove
     from protocol.groups.effects import Request
-    from protocol.groups.facts import MemberEvent
 
 AUTO: Final = "auto"
 CONNECT_S: Final = 5.0
@@ -86,19 +86,21 @@ class CoordinatorActor:
         from actors.telemetry.observer import Telemetry, open_metrics
 
         raise_own_priority(EVENT_LOOP_NICENESS)
-        log_to_file(spec.text_log_path(coordinator_name(node_id)))
+        log_to_file(spec.text_log_path(coordinator_name(node_id)), format_of(spec.overrides))
         resource = {
             "service.instance.id": coordinator_name(node_id),
             "rollcall.cluster_id": spec.cluster_id,
         }
-        telemetry = Telemetry(resource)
+        self._telemetry = telemetry = Telemetry(resource)
         secret = read_secret(Path(spec.data_dir))
         ours = ray_peers.RayPeers(node_id, spec.partitions, secret)
         workers = ray_peers.RayWorkers()
         spec = with_node_rack(spec, ray_calls.own_node_labels())  # each label has one value
         self._coordinator = Coordinator(spec, node_id, ours, telemetry, workers=workers)
         self._export = open_metrics(
-            resource, self._coordinator.metrics, self._coordinator.histograms()
+            resource,
+            lambda _: [((), {"metrics": self._coordinator.metrics()})],
+            self._coordinator.histograms(),
         )
         self._coordinator.start()
 
@@ -130,7 +132,7 @@ class CoordinatorActor:
 
     async def status(self) -> dict[str, Any]:
         """Return the coordinator's status."""
-        return self._coordinator.status()
+        return {**self._coordinator.status(), "traces": self._telemetry.traces()}
 
     async def metrics(self) -> dict[str, Any]:
         """Return the coordinator's metrics."""
@@ -190,10 +192,6 @@ class CoordinatorActor:
         answers = await asyncio.gather(*asked, return_exceptions=True)
         return [None if isinstance(answer, BaseException) else answer for answer in answers]
 
-    async def events(self, group_id: str) -> list[MemberEvent]:
-        """Return the member events of a group that this node leads."""
-        return self._coordinator.events(group_id)
-
     async def record(self) -> Recorded:
         """Return the recent events of the groups that are led here, as a file."""
         return await self._coordinator.record()
@@ -219,11 +217,14 @@ class ControllerActor:
 
     def __init__(self, spec: ClusterSpec, hosts: HostControl) -> None:
         from actors.cluster.data_dir import hold_lock
+        from actors.deployment.cluster_export import open_cluster_metrics
         from actors.deployment.controller import Controller
 
-        log_to_file(spec.text_log_path(CONTROLLER))
+        log_to_file(spec.text_log_path(CONTROLLER), format_of(spec.overrides))
         self._lock = hold_lock(spec.data_dir)
         self._controller = Controller(spec, Actors(), hosts)
+        resource = {"service.instance.id": CONTROLLER, "rollcall.cluster_id": spec.cluster_id}
+        self._export = open_cluster_metrics(resource, self._controller.overview)
         self._starting = asyncio.get_running_loop().create_task(self._controller.start())
 
     async def ready(self) -> str:
@@ -299,6 +300,9 @@ class ControllerActor:
 
     async def stop(self) -> None:
         """Stop watching."""
+        if self._export is not None:
+            loop = asyncio.get_running_loop()
+            await loop.run_in_executor(None, self._export.close, EXPORT_S)
         await self._controller.stop()
 
 
@@ -417,12 +421,6 @@ def replace_coordinator(node_id: int, host: str | None) -> str:
     if why:
         raise FailureError(why)
     return str(to)
-
-
-def events(node_id: int, group_id: str) -> list[MemberEvent]:
-    """Return the member events of a group that ``node_id`` coordinates."""
-    found: list[MemberEvent] = _ask_coordinator(node_id, "events", group_id)
-    return found
 
 
 def record(node_id: int) -> Recorded:

@@ -27,6 +27,8 @@ from actors.deployment.status import (
     partition_status,
     problems,
 )
+from actors.logs.drains import drain_message
+from actors.logs.orders import order_messages
 from actors.tasks import Tasks
 from failover.control.healing import may_set_aside
 from failover.control.leadership_planner import (
@@ -124,6 +126,7 @@ class Controller:
         self._wake = asyncio.Event()
         self._is_at_home = asyncio.Event()
         self._told: set[str] = set()
+        self._drained: set[int] = set()
         self._seen: Statuses = {}
         self._seen_ms = 0
         self.mover = Mover(self, hosts, self._tasks)
@@ -167,6 +170,9 @@ class Controller:
             self._advice.drain(node_id, False)
             if node.starts > 1:
                 _log.warning("coordinator %d is back as process %d", node_id, pid)
+            if node_id in self._drained:
+                self._drained.discard(node_id)
+                _log.info("the drain of coordinator %d has ended: it has restarted", node_id)
         node.is_up = True
         self._wake.set()
 
@@ -275,10 +281,14 @@ class Controller:
         """Move all leaderships away from a node, until it restarts or the drain ends."""
         name = coordinator_name(node_id)
         self._advice.drain(node_id)
+        self._drained.add(node_id)
         led = _led(await self._ask_status(node_id))
+        _log.info("coordinator %d is being drained: it leads %d partitions", node_id, len(led))
         left = await self._actors.ask(name, "hand_over", wait_s=HAND_OVER_S)
         leaders = await self._leaders([one for one in led if one not in left])
-        return [MovedLeadership(one, leaders.get(one)) for one in led]
+        moved = [MovedLeadership(one, leaders.get(one)) for one in led]
+        _log.info("%s", drain_message(node_id, {row.partition: row.leader for row in moved}))
+        return moved
 
     async def _leaders(self, partitions: Sequence[int]) -> dict[int, int]:
         """Return the leaders of partitions, once all have one: they were only just handed over."""
@@ -295,6 +305,8 @@ class Controller:
         """Allow a drained node to lead again."""
         self._advice.drain(node_id, False)
         await self._actors.ask(coordinator_name(node_id), "take_back")
+        self._drained.discard(node_id)
+        _log.info("the drain of coordinator %d has ended: it may lead again", node_id)
 
     # --- advice
 
@@ -320,8 +332,7 @@ class Controller:
                 _log.critical("%s", problem)
             self._told |= said
             if len(statuses) == len(self._nodes) or now - began_ms > PATIENCE_MS:
-                for order in self._advice.orders(now):
-                    await self._give(order)
+                await self._give(self._advice.orders(now))
             if len(statuses) == len(self._nodes) and self._advice.is_at_home():
                 self._is_at_home.set()
             wait_s = LOOK_S if self._is_well(statuses) else LOOK_MS / 1000
@@ -338,13 +349,15 @@ class Controller:
             for number in kind.numbers(self.spec.partitions)
         )
 
-    async def _give(self, order: Order) -> None:
-        _log.info("order: %s", order)
-        match order:
-            case Campaign(node_id, partition):
-                await self._tell(node_id, "campaign", partition)
-            case LeadershipTransfer(node_id, partition, to):
-                await self._tell(node_id, "transfer", partition, to)
+    async def _give(self, orders: Sequence[Order]) -> None:
+        for line in order_messages(orders):
+            _log.info("%s", line)
+        for order in orders:
+            match order:
+                case Campaign(node_id, partition):
+                    await self._tell(node_id, "campaign", partition)
+                case LeadershipTransfer(node_id, partition, to):
+                    await self._tell(node_id, "transfer", partition, to)
 
     async def _heal(self, node_id: int, statuses: Mapping[int, Mapping[str, Any]]) -> None:
         """Let a node with a damaged log start empty, if the others have all its records."""

@@ -107,7 +107,11 @@ class RayCoordinators:
 
 def create_coordinator(spec: ClusterSpec, node_id: int) -> Any:
     """Create the actor of a coordinator on its host; return its handle."""
-    environment = {"env_vars": dict(spec.environment)}
-    runtime: Any = {"runtime_env": environment} if spec.environment else {}
     place = on_host(spec.places[node_id].ray_host)
-    return actor(CoordinatorActor, coordinator_name(node_id), spec, node_id, **place, **runtime)
+    more = with_environment(spec)
+    return actor(CoordinatorActor, coordinator_name(node_id), spec, node_id, **place, **more)
+
+
+def with_environment(spec: ClusterSpec) -> dict[str, Any]:
+    """Return the option of an actor that adds the cluster's variables to its environment."""
+    return {"runtime_env": {"env_vars": dict(spec.environment)}} if spec.environment else {}

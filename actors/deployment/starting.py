@@ -22,9 +22,10 @@ from actors.cluster.ray_calls import (
 from actors.cluster.ray_peers import CONSOLE, CONTROLLER, assignor_name, cause, coordinator_name
 from actors.console.actor import ConsoleActor
 from actors.deployment.actors import ControllerActor
-from actors.deployment.ray_hosts import RayHosts, create_coordinator
+from actors.deployment.ray_hosts import RayHosts, create_coordinator, with_environment
 from actors.deployment.status import console_moved
 from actors.errors import AlreadyRunningError, FailureError
+from actors.logs.line_format import format_of
 from actors.waiting import poll
 from actors.workers.assignor import AssignorWorker
 from protocol.config import Configs
@@ -90,7 +91,7 @@ def ready_s(spec: ClusterSpec) -> float:
 
 def _create(spec: ClusterSpec, operator: Operator) -> str:
     coordinators = [create_coordinator(spec, node_id) for node_id in range(spec.partitions)]
-    controller = actor(ControllerActor, CONTROLLER, spec, RayHosts())
+    controller = actor(ControllerActor, CONTROLLER, spec, RayHosts(), **with_environment(spec))
     console = actor(ConsoleActor, CONSOLE, spec)
     opened = _await_opened(spec, coordinators)
     left_out: list[int] = []
@@ -151,8 +152,9 @@ def _start_workers(spec: ClusterSpec) -> None:
     for number in range(spec.workers):
         name = assignor_name(number)
         log_path = spec.text_log_path(name)
-        place = near(nodes[number % len(nodes)])
-        worker = actor(AssignorWorker, name, time_limit_ms, log_path, WORKER_NICENESS, **place)
+        options = {**near(nodes[number % len(nodes)]), **with_environment(spec)}
+        setting = time_limit_ms, log_path, WORKER_NICENESS, format_of(spec.overrides)
+        worker = actor(AssignorWorker, name, *setting, **options)
         worker.warm_up.remote()
 
 

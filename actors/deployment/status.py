@@ -103,6 +103,8 @@ def _coordinator(
     row["sync_ms"] = status.get("sync_ms", {})
     row["disk"] = status.get("disk", {})
     row["metrics"] = status.get("metrics", {})
+    if "traces" in status:
+        row["traces"] = status["traces"]
     if status["failure"]:
         row["failure"] = status["failure"]
     held = [one for one in status["partitions"] if kind_of(one["partition"]) is GROUPS]
@@ -182,6 +184,7 @@ def as_text(status: Mapping[str, Any]) -> str:
         f"console   {status['console']}",
         f"data      {status['data_dir']}",
     ]
+    lines += _traces(status["coordinators"])
     for row in status["coordinators"]:
         lines.append(
             f"coordinator {row['node_id']}: {row['state']}, process {row['pid'] or '-'}, "
@@ -228,6 +231,23 @@ def _versions(coordinators: Sequence[Mapping[str, Any]]) -> list[str]:
         return []
     told = (f"{version} on coordinator {_listed(nodes)}" for version, nodes in found.items())
     return [f"versions: {'; '.join(told)}"]
+
+
+def _traces(coordinators: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Return a line that says where traces go, and whose last export has failed."""
+    told = {row["node_id"]: row["traces"] for row in coordinators if "traces" in row}
+    if not told:
+        return []
+    where: dict[str, list[int]] = {}
+    for node_id, each in told.items():
+        where.setdefault(each["go"], []).append(node_id)
+    parts = [*where]
+    if len(where) > 1:
+        parts = [f"{go} from coordinator {_listed(nodes)}" for go, nodes in where.items()]
+    failing = [node_id for node_id, each in told.items() if each["is_failing"]]
+    if failing:
+        parts.append(f"the last export of coordinator {_listed(failing)} failed, see its log")
+    return [f"traces    {'; '.join(parts)}"]
 
 
 def _sync_of(row: Mapping[str, Any]) -> str:

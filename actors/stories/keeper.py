@@ -55,6 +55,8 @@ class StoryKeeper:
         self._waiting: SimpleQueue[Fact | StoryEntry | None] = SimpleQueue()
         self._closing = threading.Event()
         self._dropped = 0
+        self._accepted = 0  # by the event loop
+        self._done = 0  # by the thread
         self._thread = threading.Thread(target=self._run, name="stories", daemon=True)
         self._thread.start()
 
@@ -65,6 +67,11 @@ class StoryKeeper:
     def store(self, entry: StoryEntry) -> None:
         """Queue a story to be stored; never blocks, never raises."""
         self._put(entry)
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether nothing waits, and ``deliver`` was called with all that was told."""
+        return self._accepted == self._done
 
     def close(self, timeout_s: float = CLOSE_S) -> None:
         """Tell and store what waits; blocks, for about ``timeout_s`` at most."""
@@ -77,6 +84,7 @@ class StoryKeeper:
         if self._waiting.qsize() >= WAITING_MAX:
             self._dropped += 1
             return
+        self._accepted += 1
         self._waiting.put(item)
 
     def _run(self) -> None:
@@ -89,6 +97,7 @@ class StoryKeeper:
             elif told:
                 self._deliver(told)
             self._store([each for each in taken if isinstance(each, StoryEntry)])
+            self._done += len(taken)
             self._report()
 
     def _take(self) -> list[Fact | StoryEntry]:

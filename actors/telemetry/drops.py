@@ -12,12 +12,16 @@ REPORT_EVERY_S: Final = 60.0
 
 
 class TelemetryDrops:
-    """Counters for any thread; ``facts`` and ``spans`` are the totals since the start."""
+    """Counters for any thread; ``facts`` and ``spans`` are the totals since the start.
+
+    ``is_failing``: the last attempt to export spans has failed.
+    """
 
     def __init__(self) -> None:
         self.facts = 0
         self.spans = 0
         self.why = ""
+        self.is_failing = False
         self._reported = (0, 0)
         self._next_report_s = 0.0
         self._lock = threading.Lock()

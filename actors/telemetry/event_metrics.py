@@ -10,9 +10,7 @@ import math
 import time
 from typing import TYPE_CHECKING, Any, Final
 
-from actors.telemetry.group_metrics import RecentRate
-from actors.telemetry.histograms import Histogram
-from actors.telemetry.metric_table import (
+from actors.metrics.names import (
     COMMIT_LATENCY,
     EVENT_PROCESSING_TIME_MS,
     EVENT_QUEUE_SIZE,
@@ -27,6 +25,8 @@ from actors.telemetry.metric_table import (
     SYNC_TIME,
     THREAD_IDLE_RATIO,
 )
+from actors.telemetry.group_metrics import RecentRate
+from actors.telemetry.histograms import Histogram
 from actors.telemetry.metrics import Samples, percentile_rows
 from failover.partitions.partition import PartitionState
 from protocol.wire.errors import ErrorCode

@@ -11,8 +11,7 @@ import time
 from collections import Counter, deque
 from typing import TYPE_CHECKING, Any, Final
 
-from actors.telemetry.group_activity import GroupActivity
-from actors.telemetry.metric_table import (
+from actors.metrics.names import (
     GROUP_COUNT,
     GROUP_MEMBERS,
     GROUP_REBALANCES,
@@ -23,6 +22,7 @@ from actors.telemetry.metric_table import (
     MEMBERS_LEFT_OUT,
     REBALANCE_DURATION,
 )
+from actors.telemetry.group_activity import GroupActivity
 from actors.telemetry.rebalance_durations import RebalanceDurations
 from failover.group_counts import GroupCounts
 from protocol.groups.facts import RebalanceEnded, RebalanceOutcome, TargetAssigned

@@ -5,7 +5,7 @@ from __future__ import annotations
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
-from actors.telemetry.metric_table import GROUP, SHARE
+from actors.metrics.names import GROUP, SHARE
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -20,6 +20,7 @@ from protocol.groups.facts import (
     TopicsCause,
     TopicsChanged,
 )
+from protocol.stories.causes import CAUSES, Cause, of_target
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -50,6 +51,15 @@ def log_message(fact: Fact, moved: PartitionMovement | None = None) -> str:
         case ResultReplicated():
             told = f"the result of {fact.number} is replicated"
     return f"group {plain(fact.group_id)}: {told}"
+
+
+def log_fields(fact: Fact) -> Mapping[str, str]:
+    """Return the group that a fact is about, and the member if it is about one."""
+    member_id = getattr(fact, "member_id", "")
+    cause = getattr(fact, "cause", None)
+    if isinstance(cause, MemberEvent):
+        member_id = cause.member_id
+    return {"group": fact.group_id} | ({"member": member_id} if member_id else {})
 
 
 def log_message_for_many(events: list[MemberEvent]) -> str:
@@ -104,11 +114,25 @@ def _group_converted(fact: GroupConverted) -> str:
 def _target_assigned(fact: TargetAssigned) -> str:
     where = "in place" if fact.in_place else "by a worker"
     members = f"{fact.members_changed} of {_count(fact.members, 'member')}"
-    return (
+    told = (
         f"target assignment {fact.epoch_before}→{fact.epoch_after}"
-        f" in {fact.ended_ms - fact.started_ms} ms, {plain(fact.assignor)} {where}: {members}"
-        f" got another one, {_count(fact.partitions_moved, fact.units.removesuffix('s'))} moved"
+        f" in {fact.ended_ms - fact.started_ms} ms, {plain(fact.assignor)} {where}:"
+        f" {_target_cause(fact)}; {members} got another one"
     )
+    if fact.partitions_moved < 0:  # nobody has counted them
+        return told
+    return f"{told}, {_count(fact.partitions_moved, fact.units.removesuffix('s'))} moved"
+
+
+def _target_cause(fact: TargetAssigned) -> str:
+    """Return what moved the group's epoch, in the words of its story."""
+    cause = of_target(fact, is_converted=False)
+    if cause is Cause.UNKNOWN:
+        return "why is told by rollcall explain"
+    said = CAUSES[cause].text
+    if isinstance(fact.cause, MemberEvent):
+        said = f"{_who(fact.cause)} {said}{_quoted(fact.cause.reason)}"
+    return f"{said} (inferred: {plain(fact.inferred)})" if fact.inferred else said
 
 
 def _assignment_unmade(fact: TargetAssignmentFailed) -> str:

@@ -9,7 +9,7 @@ import time
 from collections import Counter, deque
 from typing import TYPE_CHECKING, Any, Final
 
-from actors.telemetry.metric_table import (
+from actors.metrics.names import (
     FAILURES,
     GROUP_TYPES,
     IDLE_RATIO,

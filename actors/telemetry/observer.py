@@ -13,13 +13,15 @@ import threading
 import time
 from collections import Counter
 from queue import Empty, SimpleQueue
-from typing import TYPE_CHECKING, Any, Final
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Final
 
 from actors.clock import wall_ms
+from actors.metrics.row import MetricSource
 from actors.telemetry.drops import TelemetryDrops
-from actors.telemetry.log_messages import log_message, log_message_for_many
+from actors.telemetry.log_messages import log_fields, log_message, log_message_for_many
 from actors.telemetry.run_contexts import RunContexts
-from actors.telemetry.transports import TRANSPORTS, file_of, protocol_of
+from actors.telemetry.transports import TRANSPORTS, destination, file_of, protocol_of
 from protocol.groups.classic.partitions_moved import partitions_moved
 from protocol.groups.facts import (
     MemberEvent,
@@ -29,10 +31,11 @@ from protocol.groups.facts import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping
+    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 
+    from actors.metrics.row import MetricScope
     from actors.telemetry.histograms import Histogram
-    from actors.telemetry.otlp_metrics import MetricsExport
+    from actors.telemetry.otlp_metrics import MetricsExport, Parts
     from actors.telemetry.traces import Traces
     from protocol.groups.classic.partitions_moved import PartitionMovement
     from protocol.groups.facts import Fact
@@ -50,6 +53,9 @@ TURN_FACTS_MAX: Final = 500
 LOOK_S: Final = 15.0
 """How often to look, without facts, whether a failover is to be told."""
 
+NOWHERE: Final = "nowhere"
+"""Where traces go that are not exported."""
+
 SAID_SINGLY_MAX: Final = 50
 """Member events of a group to log singly per batch; the others are summarized."""
 
@@ -64,6 +70,8 @@ class Telemetry:
         self.drops = TelemetryDrops()
         self._contexts = RunContexts()
         self._exports = exports_traces(os.environ)
+        self.traces_go = destination(os.environ) if self._exports else NOWHERE
+        _own_log.info("traces go %s", self.traces_go)
         self._resource = resource
         self._waiting_max = facts_waiting_max
         self._facts: SimpleQueue[Fact | None] = SimpleQueue()
@@ -82,6 +90,10 @@ class Telemetry:
     def run_context(self, group_id: str, run: int) -> str:
         """Return the trace context of an assignor run that begins; "" if there are no traces."""
         return self._contexts.begin(group_id, run) if self._exports else ""
+
+    def traces(self) -> dict[str, str | bool]:
+        """Return where traces go, and whether the last export has failed; for any thread."""
+        return {"go": self.traces_go, "is_failing": self.drops.is_failing}
 
     def close(self, timeout_s: float = 5.0) -> None:
         """Process and deliver the remaining facts, for about ``timeout_s`` at most; blocks."""
@@ -135,6 +147,7 @@ class Telemetry:
             return Traces(self._resource, self.drops, contexts=self._contexts)
         except Exception as error:
             _own_log.warning("traces cannot be exported: %s: %s", type(error).__name__, error)
+            self.drops.is_failing = True
             return None
 
     def _tell(self, facts: list[Fact], traces: Traces | None) -> None:
@@ -143,8 +156,8 @@ class Telemetry:
             return
         moved = {id(fact): _moved(fact) for fact in facts if isinstance(fact, RebalanceEnded)}
         if says_sentences:
-            for line in _log_messages(facts, moved):
-                _log.info("%s", line)
+            for line, fields in _log_messages(facts, moved):
+                _log.info("%s", line, extra=dict(fields))
         if traces is not None:
             for fact in facts:
                 traces.tell(fact, moved.get(id(fact)))
@@ -154,6 +167,11 @@ def exports_traces(environ: Mapping[str, str]) -> bool:
     """Whether the environment requests an export of traces that is supported, or a file of them."""
     is_disabled = environ.get("OTEL_SDK_DISABLED", "").strip().lower() == "true"
     return _exports("traces", environ) or (file_of(environ) is not None and not is_disabled)
+
+
+def traces_go(environ: Mapping[str, str]) -> str:
+    """Return where traces go: to a backend, to files, or nowhere."""
+    return destination(environ) if exports_traces(environ) else NOWHERE
 
 
 def exports_metrics(environ: Mapping[str, str]) -> bool:
@@ -192,8 +210,9 @@ def _exports(what: str, environ: Mapping[str, str]) -> bool:
 
 def open_metrics(
     resource: Mapping[str, str | int],
-    read: Callable[[], Mapping[str, Any]],
-    histograms: Mapping[str, Histogram],
+    read: Callable[[MetricScope], Parts],
+    histograms: Mapping[str, Histogram] = MappingProxyType({}),
+    sources: Collection[MetricSource] = (MetricSource.COORDINATOR,),
 ) -> MetricsExport | None:
     """Start to export the metrics of ``read`` and histograms, if the environment requests it."""
     if not exports_metrics(os.environ):
@@ -201,7 +220,7 @@ def open_metrics(
     try:
         from actors.telemetry.otlp_metrics import MetricsExport
 
-        return MetricsExport(resource, read, histograms)
+        return MetricsExport(resource, read, histograms, sources=sources)
     except Exception as error:
         _own_log.warning("metrics cannot be exported: %s: %s", type(error).__name__, error)
         return None
@@ -215,8 +234,8 @@ def _moved(fact: RebalanceEnded) -> PartitionMovement | None:
 
 def _log_messages(
     facts: Iterable[Fact], moved: Mapping[int, PartitionMovement | None]
-) -> Iterator[str]:
-    """Return a line per fact, in order; many member events of a group are summarized."""
+) -> Iterator[tuple[str, Mapping[str, str]]]:
+    """Return a line per fact with its fields; many member events of a group share a line."""
     said: Counter[str] = Counter()
     alike: dict[tuple[str, str, str | None], list[MemberEvent]] = {}
     for fact in facts:
@@ -226,6 +245,10 @@ def _log_messages(
                 alike.setdefault((fact.group_id, fact.kind, fact.reason), []).append(fact)
                 continue
         if not isinstance(fact, ResultReplicated):  # a trace tells it
-            yield log_message(fact, moved.get(id(fact)))
+            yield log_message(fact, moved.get(id(fact))), log_fields(fact)
     for events in alike.values():
-        yield log_message(events[0]) if len(events) == 1 else log_message_for_many(events)
+        first = events[0]
+        if len(events) == 1:
+            yield log_message(first), log_fields(first)
+        else:
+            yield log_message_for_many(events), {"group": first.group_id}

@@ -76,6 +76,7 @@ class Trace:
 
     group_id: str
     number: int
+    cause: causes.Cause
     attributes: Attributes
     spans: tuple[ChildSpan, ...]
     events: tuple[SpanEvent, ...]
@@ -155,6 +156,7 @@ class RebalanceTraces:
         return Trace(
             fact.group_id,
             fact.generation_after,
+            causes.of_trigger(fact.trigger, fact.reason),
             classic_attributes(fact, moved),
             classic_spans(fact, own),
             _span_events(events),
@@ -191,6 +193,7 @@ class RebalanceTraces:
         yield Trace(
             group_id,
             fact.epoch_after,
+            known.cause,
             attributes,
             spans,
             _span_events(events),

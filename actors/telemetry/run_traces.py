@@ -25,6 +25,9 @@ CLOSE_S: Final = 5.0
 TOLD_MAX: Final = 100
 """Events of a run that its span has: the first ones."""
 
+STEPS_MAX: Final = 100
+"""Steps of a run that have a span: the first ones."""
+
 
 @dataclass(frozen=True, slots=True)
 class RunStep:
@@ -40,6 +43,7 @@ class RunStep:
 class TracedRun:
     """One run: ``kind`` is ``drill``, ``rehearsal``, ``load`` or ``bench``; times in Unix ms.
 
+    The root span is named by ``kind`` and ``name``, which must be few: ``variant`` is an attribute.
     ``is_clean`` is the verdict; None: there is none, or the run was not completed. ``told`` is what
     was said, and when.
     """
@@ -50,6 +54,7 @@ class TracedRun:
     ended_ms: int
     is_clean: bool | None = None
     how: str = ""
+    variant: str = ""
     told: Sequence[tuple[int, str]] = ()
     steps: Sequence[RunStep] = ()
 
@@ -86,6 +91,8 @@ def _send(run: TracedRun, exporter: SpanExporter | None) -> None:
     }
     if run.how:
         attributes["rollcall.run.place"] = run.how
+    if run.variant:
+        attributes["rollcall.run.variant"] = run.variant
     root = tracer.start_span(
         f"{run.kind} {run.name}",
         context=Context(),
@@ -95,7 +102,7 @@ def _send(run: TracedRun, exporter: SpanExporter | None) -> None:
     for at_ms, text in run.told[:TOLD_MAX]:
         root.add_event("said", {"rollcall.run.text": text}, at_ms * 10**6)
     inside = set_span_in_context(root, Context())
-    for step in run.steps:
+    for step in run.steps[:STEPS_MAX]:
         span = tracer.start_span(
             step.name,
             context=inside,

@@ -17,6 +17,8 @@ from google.protobuf.json_format import MessageToDict  # type: ignore[import-unt
 from opentelemetry.exporter.otlp.proto.common.trace_encoder import encode_spans
 from opentelemetry.sdk.trace.export import SpanExporter, SpanExportResult
 
+from actors.telemetry.transports import file_of_process
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
@@ -60,7 +62,7 @@ class TraceFile(SpanExporter):
     """Writes spans to the files of one process."""
 
     def __init__(self, path: Path) -> None:
-        own = path.with_name(f"{path.stem}-{os.getpid()}{path.suffix}")
+        own = file_of_process(path, os.getpid())
         own.parent.mkdir(parents=True, exist_ok=True)
         self._lines = _Lines(own, maxBytes=FILE_BYTES_MAX, backupCount=FILES_KEPT, delay=True)
 

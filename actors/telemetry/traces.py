@@ -23,6 +23,7 @@ from opentelemetry.trace import (
 
 from actors.telemetry.failover_traces import Failover, Failovers
 from actors.telemetry.rebalance_traces import LateSpan, RebalanceTraces
+from actors.telemetry.root_names import ROOT_NAMES
 from actors.telemetry.run_contexts import RunContexts
 from actors.telemetry.transports import TRANSPORTS, file_of, protocol_of
 
@@ -92,7 +93,7 @@ class Traces:
         self._ids.give(run.trace_id if run else None, None)
         failover = None if trace.failover_ms is None else self._failover(trace.failover_ms)
         root = self._tracer.start_span(
-            f"rebalance {trace.group_id}",
+            ROOT_NAMES[trace.cause],
             context=Context(),
             attributes=_known(trace.attributes),
             start_time=_ns(trace.started_ms),
@@ -235,7 +236,8 @@ class SpanQueue(SpanProcessor):
             except Exception as error:
                 result = SpanExportResult.FAILURE
                 self._last_error.text = f"{type(error).__name__}: {error}"
-            if result is not SpanExportResult.SUCCESS:
+            self._drops.is_failing = result is not SpanExportResult.SUCCESS
+            if self._drops.is_failing:
                 self._drops.count_spans(len(batch), self._last_error.text)
             self._drops.report()
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
+from urllib.parse import urlsplit
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -17,10 +18,11 @@ DEFAULT: Final = "http/protobuf"
 
 @dataclass(frozen=True, slots=True)
 class Transport:
-    """One protocol: it is imported only when it is used."""
+    """One protocol: imported only when it is used. ``address`` is where it sends by default."""
 
     spans: Callable[[], SpanExporter]
     metrics: Callable[[], MetricExporter]
+    address: str
 
 
 def _http_spans() -> SpanExporter:
@@ -48,8 +50,8 @@ def _grpc_metrics() -> MetricExporter:
 
 
 TRANSPORTS: Final[Mapping[str, Transport]] = {
-    DEFAULT: Transport(_http_spans, _http_metrics),
-    "grpc": Transport(_grpc_spans, _grpc_metrics),
+    DEFAULT: Transport(_http_spans, _http_metrics, "http://localhost:4318"),
+    "grpc": Transport(_grpc_spans, _grpc_metrics, "http://localhost:4317"),
 }
 """By the names that OpenTelemetry gives them."""
 
@@ -69,6 +71,29 @@ def file_of(environ: Mapping[str, str]) -> Path | None:
     if not path or any(environ.get(name, "").strip() for name in others):
         return None
     return Path(path)
+
+
+def destination(environ: Mapping[str, str]) -> str:
+    """Return where traces that are exported go; of an address only what cannot be a secret.
+
+    Backends take keys in the path, the query and the user's part of an address.
+    """
+    path = file_of(environ)
+    if path is not None:
+        return f"to files: {file_of_process(path, '<pid>')}"
+    protocol = protocol_of("traces", environ)
+    names = ("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "OTEL_EXPORTER_OTLP_ENDPOINT")
+    given = next((environ[name].strip() for name in names if environ.get(name, "").strip()), "")
+    address = given or TRANSPORTS[protocol].address
+    scheme, _, rest = address.rpartition("://")
+    parts = urlsplit(f"//{rest}")
+    where = parts.netloc.rpartition("@")[2]
+    return f"to {scheme}://{where} by {protocol}" if scheme else f"to {where} by {protocol}"
+
+
+def file_of_process(path: Path, pid: int | str) -> Path:
+    """Return the file of one process: none can rotate the file of another."""
+    return path.with_name(f"{path.stem}-{pid}{path.suffix}")
 
 
 def protocol_of(signal: str, environ: Mapping[str, str]) -> str:

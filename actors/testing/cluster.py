@@ -69,7 +69,8 @@ class ServerProcess:
         self._errors = directory / "stderr.log"
         try:
             self.bootstrap = str(self._exchange(dict(configs), START_S))
-        except RollcallError:
+        except BaseException:  # also a test's time limit, or Ctrl-C
+            self._process.kill()
             self.close()
             raise
 
@@ -269,17 +270,14 @@ class ClusterForTests:
         self._server.call("delay_assignor", delay_ms=round(seconds * 1000))
 
     def explain(self, group: str) -> str:
-        """Return what has happened to a group: who came and went, why, and what moved."""
+        """Return why a group rebalanced: the sentences of ``rollcall explain``, a line each."""
         return "\n".join(self._server.call("explain", group=group))
 
     # --- the end of the test
 
     def stories(self) -> str:
-        """Return what has happened during the test to each group that it has or touched."""
-        told: dict[str, list[str]] = self._server.call("stories", since=self._mark)
-        for group in self._groups:
-            told.setdefault(group, [f"group {group}: nothing has happened"])
-        return "\n".join(line for lines in told.values() for line in lines)
+        """Return why each group rebalanced during the test that it has or touched."""
+        return "\n".join(self._server.call("stories", since=self._mark, groups=self._groups))
 
     def close(self) -> None:
         """Delete the test's topics, end its faults, and start what it has killed."""

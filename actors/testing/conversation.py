@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Final
 from actors.errors import CommandError
 from actors.testing.coordinators import LocalCluster
 from actors.testing.faults import InjectedFaults
-from actors.testing.stories import Stories
+from actors.testing.stories import GroupNotes
 from actors.testing.verbs import VERBS, StagedCluster
 from protocol.config import ConfigError
 
@@ -32,17 +32,17 @@ _log = logging.getLogger("rollcall.testing")
 
 async def serve(directory: Path, asked: TextIO, said: TextIO) -> None:
     """Run a cluster for as long as somebody asks."""
-    loop, stories = asyncio.get_running_loop(), Stories()
+    loop, notes = asyncio.get_running_loop(), GroupNotes()
     try:
         configs = json.loads(asked.readline() or "{}")
-        cluster = LocalCluster(directory, configs, stories, InjectedFaults())
+        cluster = LocalCluster(directory, configs, notes, InjectedFaults())
         await cluster.start()
     except (CommandError, ConfigError, ValueError) as error:
         _say(said, {"error": str(error)})
         return
     _say(said, {"value": cluster.spec.bootstrap})
     ended = asyncio.Event()
-    stage = StagedCluster(cluster, stories, loop)
+    stage = StagedCluster(cluster, notes, loop)
 
     def converse() -> None:
         for line in asked:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 import pytest
 
@@ -12,7 +12,8 @@ if TYPE_CHECKING:
     from actors.testing.cluster import ClusterForTests, ServerProcess
 
 SECTION: Final = "What happened to the groups"
-FIXTURE: Final = "rollcall_cluster"
+CLUSTER: Final = pytest.StashKey["ClusterForTests"]()
+"""Where a test that has the fixture keeps its cluster, however it has asked for it."""
 
 
 @pytest.fixture(scope="session")
@@ -44,7 +45,9 @@ def rollcall_cluster(
     from actors.testing.cluster import ClusterForTests
 
     cluster = ClusterForTests(rollcall_server, request.node.name)
+    request.node.stash[CLUSTER] = cluster
     yield cluster
+    del request.node.stash[CLUSTER]
     cluster.close()
 
 
@@ -52,16 +55,12 @@ def rollcall_cluster(
 def pytest_runtest_makereport(
     item: pytest.Item,
 ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-    """Add the story of its groups to the report of a test that failed."""
+    """Add the story of its groups to the report of a test that failed, or whose setup did."""
     report = yield
-    cluster = _funcargs(item).get(FIXTURE)
-    if report.failed and report.when == "call" and cluster is not None:
+    cluster = item.stash.get(CLUSTER, None)
+    if report.failed and cluster is not None:
         report.sections.append((SECTION, _story(cluster)))
     return report
-
-
-def _funcargs(item: pytest.Item) -> Mapping[str, Any]:
-    return getattr(item, "funcargs", None) or {}
 
 
 def _story(cluster: ClusterForTests) -> str:

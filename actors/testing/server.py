@@ -17,7 +17,7 @@ def main() -> None:
     skip_hypothesis()  # before anything that imports kio
     import uvloop
 
-    from actors.telemetry.log_file import log_to_file
+    from actors.logs.file import log_to_file
     from actors.testing.conversation import serve
 
     directory = Path(sys.argv[1])

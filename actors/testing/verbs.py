@@ -16,9 +16,12 @@ from typing import TYPE_CHECKING, Any, Final
 from actors.cli import admin
 from actors.cli.client import AdminClient, ClientError, parse_bootstrap
 from actors.cli.descriptions import describe_group
+from actors.clock import wall_ms
 from actors.errors import FailureError
 from actors.testing import ghosts
 from actors.testing.faults import OWN_CLIENT_ID
+from actors.testing.stories import history
+from protocol.stories.sentence import named
 from protocol.wire.errors import ErrorCode
 from protocol.wire.messages import CreatableTopic, CreateTopicsRequest
 
@@ -28,19 +31,22 @@ if TYPE_CHECKING:
     from actors.cli.client import Address
     from actors.cli.descriptions import GroupDescription, MemberDescription
     from actors.testing.coordinators import LocalCluster
-    from actors.testing.stories import Stories
+    from actors.testing.stories import GroupNotes
 
 CALL_S: Final = 60.0
 TOPIC_S: Final = timedelta(seconds=10)
+STORIES_MAX: Final = 50
+"""The groups whose stories the report of a failed test has."""
+
 NO_DESCRIPTION: Final = {"type": "", "state": "", "members": []}
 
 
 @dataclass(frozen=True, slots=True)
 class StagedCluster:
-    """A running cluster, its event loop, and what is known of its groups."""
+    """A running cluster, its event loop, and notes of what was done to its groups."""
 
     cluster: LocalCluster
-    stories: Stories
+    notes: GroupNotes
     loop: asyncio.AbstractEventLoop
 
     def run(self, work: Coroutine[Any, Any, Any]) -> Any:
@@ -102,21 +108,28 @@ def describe(stage: StagedCluster, group: str) -> dict[str, Any]:
 def expire(stage: StagedCluster, member: str, groups: Sequence[str]) -> str:
     """End a member's session now; return its member id."""
     found, one = _member(stage, member, groups)
+    began_ms = wall_ms()
 
     async def end() -> bool:
         return stage.cluster.expire(found.group_id, one.member_id)
 
     if not stage.run(end()):
         raise FailureError(f"Group {found.group_id} has no coordinator now.")
+    stage.notes.note(
+        found.group_id, began_ms, f"the test has ended the session of {named(one.member_id)}"
+    )
     return one.member_id
 
 
 def fence(stage: StagedCluster, instance: str, groups: Sequence[str]) -> str:
     """Fence a static member; return the member id that has its place now."""
     found, one = _member(stage, instance, groups)
+    began_ms = wall_ms()
     if one.instance_id is None:
         raise ValueError(f"member {one.member_id} is not static: it has no group.instance.id")
-    return ghosts.fence(stage.addresses, found, one)
+    took_over = ghosts.fence(stage.addresses, found, one)
+    stage.notes.note(found.group_id, began_ms, f"the test has fenced instance {named(instance)}")
+    return took_over
 
 
 def force_rebalance(stage: StagedCluster, group: str) -> None:
@@ -139,17 +152,20 @@ def coordinator(stage: StagedCluster, group: str) -> int:
 
 def move_coordinator(stage: StagedCluster, group: str, to: int | None) -> int:
     """Move a group to another coordinator; return its node id."""
+    began_ms = wall_ms()
     node = int(stage.run(stage.cluster.move(group, to)))
-    stage.stories.note(group, f"the test has moved it to coordinator {node}")
+    stage.notes.note(group, began_ms, f"the test has moved it to coordinator {node}")
     return node
 
 
 def kill_coordinator(stage: StagedCluster, group: str) -> int:
     """Kill a group's coordinator; return its node id when others lead."""
-    node = coordinator(stage, group)
+    began_ms, node = wall_ms(), coordinator(stage, group)
     stage.run(stage.cluster.kill(node))
     after = coordinator(stage, group)
-    stage.stories.note(group, f"the test has killed coordinator {node}, and {after} has taken over")
+    stage.notes.note(
+        group, began_ms, f"the test has killed coordinator {node}, and {after} has taken over"
+    )
     return node
 
 
@@ -197,18 +213,28 @@ def mend(stage: StagedCluster) -> None:
 
 
 def explain(stage: StagedCluster, group: str) -> list[str]:
-    """Return what happened to a group, a line each."""
-    return stage.stories.of(group)
+    """Return the stories of a group's rebalances, a line each."""
+    stage.run(stage.cluster.until_told())
+    with stage.client() as client:
+        return history(client, stage.notes, group)
 
 
 def mark(stage: StagedCluster) -> int:
     """Return a mark of this moment, for :func:`stories`."""
-    return stage.stories.mark
+    del stage
+    return wall_ms()
 
 
-def stories(stage: StagedCluster, since: int) -> dict[str, list[str]]:
-    """Return what happened to each group since a mark."""
-    return stage.stories.since(since)
+def stories(stage: StagedCluster, since: int, groups: Sequence[str]) -> list[str]:
+    """Return the stories of these groups, and of all that rebalanced since a mark."""
+    stage.run(stage.cluster.until_told())
+    wanted = [*dict.fromkeys([*groups, *stage.notes.touched(since)])]
+    with stage.client() as client:
+        told = [history(client, stage.notes, each, since) for each in wanted[:STORIES_MAX]]
+    lines = [line for one in told for line in one]
+    if len(wanted) > STORIES_MAX:
+        lines.append(f"and {len(wanted) - STORIES_MAX} other groups")
+    return lines
 
 
 def _member(

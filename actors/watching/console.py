@@ -19,7 +19,7 @@ from actors.console.source import (
     SourceError,
 )
 from actors.watching.failures import TOPIC
-from actors.watching.lag_metrics import lag_exposition
+from actors.watching.lag import WatchedLag
 from protocol.watching import group_view, overview
 
 if TYPE_CHECKING:
@@ -54,6 +54,7 @@ class WatchedSource:
         self._bootstrap = bootstrap
         self._session = session
         self._ends = ends
+        self._lag = WatchedLag(session, ends)
         self._metrics = metrics
         self._threads = ThreadPoolExecutor(THREADS, "watched")
 
@@ -83,7 +84,7 @@ class WatchedSource:
 
     async def metrics(self) -> str | None:
         """Return the metrics of the groups, and their lag."""
-        return exposition(await self.status()) + await self._call(self._lag)
+        return exposition(await self.status())
 
     async def status(self) -> Mapping[str, object]:
         """Return the same as values."""
@@ -95,7 +96,7 @@ class WatchedSource:
     # --- on a thread
 
     def _groups(self) -> GroupList:
-        self._refresh()
+        self._lag.refresh()
         session = self._session
         with session.lock:
             rows = list(overview.rows(session.watch.outlook, self._ends.of))
@@ -104,7 +105,7 @@ class WatchedSource:
         return GroupList(groups=list(map(self._summary, rows)), notes=notes)
 
     def _group(self, group_id: str) -> GroupDetail | None:
-        self._refresh()
+        self._lag.refresh()
         session = self._session
         with session.lock:
             outlook = session.watch.outlook
@@ -164,24 +165,8 @@ class WatchedSource:
         with session.lock:
             metrics = self._metrics.status()
         coordinator = {"node_id": 0, "state": "Running", "leads": [], "metrics": metrics}
-        return {"coordinators": [coordinator], "workers": [], "under_replicated": []}
-
-    def _lag(self) -> str:
-        self._refresh()
-        with self._session.lock:
-            return lag_exposition(self._session.watch.outlook.committed, self._ends.of)
-
-    def _refresh(self) -> None:
-        def wanted() -> set[tuple[str, int]]:
-            with self._session.lock:
-                committed = self._session.watch.outlook.committed
-                return {
-                    (topic, number)
-                    for group_id in committed.groups()
-                    for topic, number, _ in committed.of_group(group_id)
-                }
-
-        self._ends.refresh(wanted)
+        status = {"coordinators": [coordinator], "workers": [], "under_replicated": []}
+        return {**status, "lag": self._lag.status()}
 
     def _notes(self, *, is_state_inferred: bool = False) -> tuple[str, ...]:
         session = self._session

@@ -19,9 +19,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
+from actors.logs.file import log_to_file
+from actors.logs.line_format import TEXT
 from actors.priority import lower_priority
 from actors.tasks import Tasks
-from actors.telemetry.log_file import log_to_file
 from actors.workers.fair_queue import FairQueue
 from actors.workers.task_frames import (
     TASK_FORMAT,
@@ -75,18 +76,23 @@ class _QueuedTask:
 class AssignorWorker:
     """One worker; ``time_limit_ms`` is the longest that a run may take.
 
-    ``log_path`` is its log file, if any; ``niceness`` lowers its CPU priority.
+    ``log_path`` is its log file, if any, with lines in ``log_format``; ``niceness`` lowers its CPU
+    priority.
     """
 
     def __init__(
-        self, time_limit_ms: int = 30_000, log_path: Path | None = None, niceness: int = 0
+        self,
+        time_limit_ms: int = 30_000,
+        log_path: Path | None = None,
+        niceness: int = 0,
+        log_format: str = TEXT,
     ) -> None:
         from actors.skip_hypothesis import skip_hypothesis
 
         skip_hypothesis()
         lower_priority(niceness)
         if log_path is not None:
-            log_to_file(log_path)
+            log_to_file(log_path, log_format)
         self._time_limit_s = time_limit_ms / 1000
         self._queue: FairQueue[_QueuedTask] = FairQueue()
         self._thread = ThreadPoolExecutor(1, "assignor")

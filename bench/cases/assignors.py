@@ -26,9 +26,11 @@ from bench.cases.assignor_peer import AssignorPeer
 from bench.cases.assignor_share import SHARE
 from bench.cases.assignor_streams import STREAMS
 from bench.cases.assignor_worker import WORKER_MODES, time_worker
+from bench.pages.measured import add_report_option, write_bench_report
 from bench.report.rounds import BenchRow, Figures
 from bench.report.tables import OURS, PEER, as_json
 from bench.result_files import result_path, write_aside
+from bench.servers.kafka import need_kafka
 from bench.servers.kafka_jars import NoJavaError
 from bench.servers.server import StartError
 from failover.columns import aligned
@@ -74,6 +76,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(f"rollcall: {why}", file=sys.stderr)
         return BAD_INPUT
     try:
+        if options.kafka:
+            need_kafka()
+    except StartError as error:
+        print(f"rollcall: {error}", file=sys.stderr)
+        return BAD_INPUT
+    try:
         with ExitStack() as running:
             peer = running.enter_context(AssignorPeer()) if options.kafka else None
             topics, partitions = (
@@ -89,15 +97,21 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 worker=not options.no_worker,
                 peer=peer,
             )
-            rows = []
+            rows, began_s = [], time.monotonic()
             for shape in options.shapes or kind.shapes:
                 rows += time_shape(kind, shape, asked)
     except (StartError, NoJavaError, OSError) as error:
         print(f"The benchmark failed: {error}", file=sys.stderr)
         return FAILURE
-    print(_table(rows))
-    if options.json:
-        write_aside(options.json, as_json("assignors", rows))
+    print(_table(rows), flush=True)
+    try:
+        if options.json:
+            write_aside(options.json, as_json("assignors", rows))
+        about = f"{name} on {options.type} groups of many shapes"
+        write_bench_report(options.report, "assignors", about, rows, began_s)
+    except OSError as error:
+        print(f"The benchmark failed: {error}", file=sys.stderr)
+        return FAILURE
     return OK
 
 
@@ -234,6 +248,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--kafka", action="store_true", help="run Kafka's assignors beside ours")
     parser.add_argument("--json", type=result_path, metavar="FILE", help="write every call to FILE")
+    add_report_option(parser)
     parser.add_argument("--list", action="store_true", help="name the shapes of groups")
     parser.add_argument(
         "--no-worker", action="store_true", help="leave out the way through a worker process"

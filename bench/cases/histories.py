@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from bench.check import MEMORY, memory
 from bench.interruption import Interrupted, interruptible
+from bench.pages.measured import add_report_option, write_bench_report
 from bench.report.progress import note
 from bench.report.rounds import BenchRow
 from bench.report.tables import as_json, table
@@ -37,6 +38,7 @@ ROWS: Final = 10_000_000
 ROWS_MAX: Final = 1_000_000_000
 RUN_ID: Final = "made"
 CASE: Final = "histories"
+ABOUT: Final = "the checks of a large history with a planted fault for each"
 MIB: Final = 1 << 20
 
 
@@ -53,9 +55,14 @@ class CheckMeasure:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the benchmark; return the exit code."""
     asked = _parser().parse_args(arguments)
-    directory = asked.keep or Path(tempfile.mkdtemp(prefix="rollcall-histories-"))
     try:
         need_spark()
+    except StartError as error:
+        print(f"rollcall: {error}", file=sys.stderr)
+        return BAD_INPUT
+    directory = asked.keep or Path(tempfile.mkdtemp(prefix="rollcall-histories-"))
+    began_s = time.monotonic()
+    try:
         with interruptible():
             _make(directory, asked.rows)
             measured = _measure(directory, asked.memory)
@@ -69,10 +76,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if asked.keep is None:
             shutil.rmtree(directory, ignore_errors=True)
     rows = [_row(measured)]
-    print(table(rows))
-    if asked.json:
-        write_aside(asked.json, as_json(CASE, rows))
+    print(table(rows), flush=True)
     missed = _missed(measured.verdict)
+    try:
+        if asked.json:
+            write_aside(asked.json, as_json(CASE, rows))
+        write_bench_report(asked.report, CASE, ABOUT, rows, began_s, broken=missed)
+    except OSError as error:
+        print(f"The benchmark failed: {error}", file=sys.stderr)
+        return FAILURE
     for sentence in missed:
         print(sentence, file=sys.stderr)
     return FAILURE if missed else OK
@@ -179,6 +191,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--json", type=result_path, metavar="FILE", help="write the figures to FILE"
     )
+    add_report_option(parser)
     return parser
 
 

@@ -46,6 +46,7 @@ from bench.load.hostile_members import TOPIC, TOPIC_PARTITIONS, classic_member, 
 from bench.load.hostile_pools import Pool, more_pools
 from bench.load.offsets import groups_on
 from bench.load.sink import running_sinks
+from bench.pages.measured import add_report_option, write_bench_report
 from bench.report.rounds import BenchRow, latencies
 from bench.report.tables import document
 from bench.result_files import result_path, write_aside
@@ -98,6 +99,7 @@ PACE_SHARE: Final = 0.95
 POLL_S: Final = 0.5
 FRAMES_PER_POOL: Final = 250_000
 POOL_FRAMES: Final = 6_000
+ABOUT: Final = "hostile traffic, and its effect on well-behaved clients"
 TALKING_GROUPS: Final = 100
 """On each partition."""
 
@@ -164,6 +166,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run the benchmark; return the exit code."""
     asked = _parser().parse_args(sys.argv[1:] if arguments is None else arguments)
     raise_open_files_limit()
+    began_s = time.monotonic()
     try:
         with interruptible(), running_rollcall(SETTINGS) as server:
             row, broken, notes = run(server, asked)
@@ -178,9 +181,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
         aligned([["figure", "value"], *([n, f"{v:,.3f}"] for n, v in figures.items())], right={1})
     )
     print("\n".join([*notes, *(broken or ["All checks passed."])]))
-    if asked.json:
-        told = {**document("hostile", [row]), "notes": notes, "broken": broken}
-        write_aside(asked.json, json.dumps(told, indent=2) + "\n")
+    try:
+        if asked.json:
+            told = {**document("hostile", [row]), "notes": notes, "broken": broken}
+            write_aside(asked.json, json.dumps(told, indent=2) + "\n")
+        write_bench_report(asked.report, "hostile", ABOUT, [row], began_s, broken=broken)
+    except OSError as error:
+        print(f"The benchmark failed: {error}", file=sys.stderr)
+        return FAILURE
     return FAILURE if broken else OK
 
 
@@ -463,6 +471,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--seed", type=int, default=1, help="the seed of the frames (default: 1)")
     parser.add_argument("--verbose", action="store_true", help="print progress every second")
     parser.add_argument("--json", type=result_path, metavar="FILE", help="write everything to FILE")
+    add_report_option(parser)
     return parser
 
 

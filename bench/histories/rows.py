@@ -65,7 +65,7 @@ def life_rows(life: HistoryLife) -> Iterator[HistoryRow]:
     owned: tuple[TopicPartition, ...] = ()
     member_id = None
     is_open = life.ended_ms is not None
-    for event, holds in zip(life.events, _holdings(life), strict=True):
+    for event, holds in zip(life.events, holdings(life.events, life.holds), strict=True):
         if is_open and life.ended_ms is not None and event.time_ms >= life.ended_ms:
             sequence, is_open = sequence + 1, False
             yield about._replace(
@@ -127,19 +127,21 @@ def fetched_row(group_id: str, time_ms: int, offsets: Mapping[str, int]) -> Hist
     return HistoryRow(kind=FETCHED, time_ms=time_ms, group_id=group_id, offsets=dict(offsets))
 
 
-def _holdings(life: HistoryLife) -> list[tuple[TopicPartition, ...]]:
-    """Return what the member owns after each event.
+def holdings(
+    events: Sequence[MemberHistoryEvent], holds: tuple[TopicPartition, ...]
+) -> list[tuple[TopicPartition, ...]]:
+    """Return what a member owns after each event; ``holds`` is what it had in the end.
 
     A member that must join again gives its partitions up, if it does, with its next request: the
     event after it shows that.
     """
     found: list[tuple[TopicPartition, ...]] = []
-    for number, event in enumerate(life.events):
+    for number, event in enumerate(events):
         if event.kind in GIVES_UP:
             found.append(())
         elif event.kind is MemberHistoryKind.REBALANCING:
-            rest = life.events[number + 1 :]
-            found.append(rest[0].partitions if rest else life.holds)
+            rest = events[number + 1 : number + 2]
+            found.append(rest[0].partitions if rest else holds)
         else:
             found.append(event.partitions)
     return found

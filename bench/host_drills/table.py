@@ -71,7 +71,7 @@ class HostDrill:
     ``hosts_min`` is the least of :data:`HOST_COUNTS` on which it makes sense; ``spares`` are hosts
     beside them, without coordinators. ``configs`` are those of Rollcall, ``ray_settings`` are
     environment variables of Ray. ``has_two_versions``: the hosts run an older version at first, and
-    there is a newer one.
+    there is a newer one. ``pauses``: how often it waits for :data:`AWAY_S` on its fewest hosts.
     """
 
     name: str
@@ -83,6 +83,7 @@ class HostDrill:
     ray_settings: Mapping[str, str] = field(default_factory=lambda: QUICK_HEALTH_CHECKS)
     expect: Expect = EXPECT
     has_two_versions: bool = False
+    pauses: int = 1
 
     def drill(self, members: int | None = None) -> Drill:
         """Return it as it is judged, with this number of members (None: the usual one)."""
@@ -253,12 +254,14 @@ HOST_DRILLS: Final[Mapping[str, HostDrill]] = {
             name="cut-host",
             about="the host of a leader reaches nobody, until Ray has given it up",
             carry_out=_cut_host,
+            pauses=2,
         ),
         HostDrill(
             name="one-way-cut",
             about="nobody hears the host of a leader; then the host of a leader hears nobody",
             carry_out=_one_way_cut,
             ray_settings=RAYS_OWN_HEALTH_CHECKS,
+            pauses=2,
         ),
         HostDrill(
             name="slow-network",
@@ -266,6 +269,7 @@ HOST_DRILLS: Final[Mapping[str, HostDrill]] = {
             carry_out=_slow_network,
             configs=FAR_APART,
             ray_settings=RAYS_OWN_HEALTH_CHECKS,
+            pauses=3,
         ),
         HostDrill(
             name="split-2-1",
@@ -284,6 +288,7 @@ HOST_DRILLS: Final[Mapping[str, HostDrill]] = {
             name="head-dies",
             about="the host of Ray's head loses its power, and boots again with its disk",
             carry_out=_head_dies,
+            pauses=2,
         ),
         HostDrill(
             name="head-and-leader-die",
@@ -312,6 +317,7 @@ HOST_DRILLS: Final[Mapping[str, HostDrill]] = {
             name="rolling-reboot",
             about="each host is drained and boots again, one after the other, Ray's head last",
             carry_out=_rolling_reboot,
+            pauses=0,
         ),
         HostDrill(
             name="rolling-upgrade",
@@ -319,11 +325,13 @@ HOST_DRILLS: Final[Mapping[str, HostDrill]] = {
             carry_out=_rolling_upgrade,
             ray_settings=UNCOMPILED,
             has_two_versions=True,
+            pauses=0,
         ),
         HostDrill(
             name="clock-skewed-host",
             about="the wall clock of a leader's host is ten days ahead, then ten days behind",
             carry_out=_clock_skewed_host,
+            pauses=3,
         ),
     )
 }

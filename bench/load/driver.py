@@ -69,6 +69,16 @@ def is_late(due_ms: float, now_ms: float) -> bool:
     return now_ms - due_ms > LATE_MS
 
 
+def next_due_ms(due_ms: int, interval_ms: int, now_ms: int) -> int:
+    """Return the next time of a row of due times; who is late once does not shift the others.
+
+    ``due_ms`` 0: the row begins now.
+    """
+    if not due_ms:
+        return now_ms + interval_ms
+    return due_ms + interval_ms * (1 + (now_ms - due_ms) // interval_ms)
+
+
 @dataclass(slots=True)
 class SendCounts:
     """How many requests were sent, and how many of them late.
@@ -241,7 +251,7 @@ class MemberDriver:
             due_ms = self._due_ms
         commits = self._commit_interval_ms > 0 and member.state is State.STABLE
         if commits and now >= self._commit_at:
-            self._commit_at = now + self._commit_interval_ms
+            self._commit_at = next_due_ms(self._commit_at, self._commit_interval_ms, now)
             member.commit(dict.fromkeys(member.partitions, now))
         for request in member.poll(now):
             self._sends.count(due_ms, now)

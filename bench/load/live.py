@@ -217,6 +217,7 @@ def story_of(member: Member, seen_ms: int | None) -> MemberTimeline:
         name=config.instance_id or config.client_id,
         is_static=config.instance_id is not None,
         is_exclusive=kind_of(config).is_exclusive,
+        is_cooperative=member.is_cooperative,
         events=tuple(member.history),
         seen_ms=seen_ms,
         holds=member.partitions,

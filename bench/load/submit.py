@@ -20,7 +20,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from actors.telemetry.run_traces import TracedRun, trace_run
+from actors.telemetry.run_traces import RunStep, TracedRun, trace_run
 from actors.waiting import poll
 from bench.client.cluster_client import ClusterClient, addresses_in
 from bench.load import crowd_over_spark
@@ -56,8 +56,11 @@ UNHEARD_MS: Final = 5_000
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the load; return the exit code: 1 if the verdict is not clean."""
+    """Run the load; return the exit code: 1 if the verdict is not clean, 2 without one."""
     asked = _parser().parse_args(arguments)
+    if asked.watched_by is None and (why := _unreachable(asked.bootstrap)):
+        print(f"The load could not be completed: {why}", file=sys.stderr)
+        return BAD_INPUT
     try:
         from py4j.protocol import Py4JError
         from pyspark import SparkContext
@@ -71,7 +74,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 asked.findings.write_text(json.dumps(asdict(found)))
                 return OK
             began_ms = now_ms()
-            verdict = _alone(asked, context)
+            steps: list[RunStep] = []
+            verdict = _alone(asked, context, steps)
+            print(verdict.text(), flush=True)
+            if asked.json is not None:
+                write_aside(asked.json, json.dumps(verdict.document(), indent=2) + "\n")
             trace_run(
                 TracedRun(
                     kind="load",
@@ -79,23 +86,35 @@ def main(arguments: Sequence[str] | None = None) -> int:
                     started_ms=began_ms,
                     ended_ms=now_ms(),
                     is_clean=verdict.is_clean,
+                    steps=steps,
                 )
             )
     except (DrillError, KafkaError, OSError) as error:
         print(f"The load could not be completed: {error}", file=sys.stderr)
-        return FAILURE
+        return BAD_INPUT
     except Py4JError as error:
         said = str(getattr(error, "java_exception", error)).splitlines()
         print(f"The load could not be completed: Spark says {said[0]}", file=sys.stderr)
-        return FAILURE
-    print(verdict.text())
-    if asked.json is not None:
-        write_aside(asked.json, json.dumps(verdict.document(), indent=2) + "\n")
+        return BAD_INPUT
     return OK if verdict.is_clean else FAILURE
 
 
-def _alone(asked: argparse.Namespace, context: SparkContext) -> Verdict:
-    """Run the load without a drill: it ends some seconds after all groups are Stable."""
+def _unreachable(bootstrap: Sequence[Address]) -> str:
+    """Return why no broker can be reached, before Spark starts; "" if one can be."""
+    try:
+        ClusterClient(bootstrap).ask(lambda _: None)
+    except OSError as error:
+        brokers = ",".join(f"{host}:{port}" for host, port in bootstrap)
+        return f"{brokers} cannot be reached: {error.strerror or error}."
+    return ""
+
+
+def _alone(asked: argparse.Namespace, context: SparkContext, steps: list[RunStep]) -> Verdict:
+    """Run the load without a drill: it ends some seconds after all groups are Stable.
+
+    ``steps`` gets how long each part of it took.
+    """
+    began_ms = now_ms()
     workload = _crowd(asked)
     host = str(context.getConf().get("spark.driver.host"))
     with LoadWatcher(host, asked.tasks) as watcher, ThreadPoolExecutor(1) as background:
@@ -109,12 +128,16 @@ def _alone(asked: argparse.Namespace, context: SparkContext) -> Verdict:
             hosts = ", ".join(sorted({*watcher.hosts}))
             print(f"{asked.members} members on {hosts}: every group is Stable.", flush=True)
             since_ms = now_ms()
+            steps.append(RunStep("join", began_ms, since_ms, f"{asked.members} members"))
             time.sleep(asked.seconds)
+            ends_ms = now_ms()
+            steps.append(RunStep("stay", since_ms, ends_ms, f"{asked.seconds} s"))
             watcher.end(since_ms, ENDS_S)
         except BaseException:
             context.cancelAllJobs()
             raise
         found = running.result()
+    steps.append(RunStep("end", ends_ms, now_ms()))
     return judged(_without_a_fault(workload), found, replicated_ms=0)
 
 

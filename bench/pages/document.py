@@ -20,16 +20,29 @@ FORM: Final = 1
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Figure:
-    """One thing that a group or a run was charged; without a ``limit`` it is not judged."""
+    """One thing that a group or a run was charged.
+
+    It is judged if there is a ``limit``, the most that it may be, or a ``least``.
+    """
 
     name: str
     value: float | None
     limit: float | None = None
+    least: float | None = None
+
+    @property
+    def is_judged(self) -> bool:
+        """Whether there is a limit to keep."""
+        return self.limit is not None or self.least is not None
 
     @property
     def is_within(self) -> bool:
-        """Whether the limit, if any, is kept; a value that was never observed keeps none."""
-        return self.limit is None or (self.value is not None and self.value <= self.limit)
+        """Whether all limits are kept; a value that was never observed keeps none."""
+        if self.value is None:
+            return not self.is_judged
+        return (self.limit is None or self.value <= self.limit) and (
+            self.least is None or self.value >= self.least
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

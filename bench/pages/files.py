@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 from actors.installation import installed_version
 from bench.pages.document import as_json
+from bench.pages.markdown import markdown
 from bench.pages.page import page
 from bench.result_files import result_path, write_aside
 
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 
 FORMS: Final[Mapping[str, Callable[[ReportDocument], str]]] = {
     ".html": page,
+    ".md": markdown,
     ".json": lambda report: as_json(report).decode() + "\n",
 }
 """What a report is written as, by the suffix of the file."""
@@ -29,7 +31,8 @@ def report_path(text: str) -> Path:
     """Return where to write a report, before the work is done; for ``argparse``."""
     path = Path(text)
     if path.suffix not in FORMS:
-        raise argparse.ArgumentTypeError(f"{text!r} must end with {' or '.join(FORMS)}")
+        *others, last = FORMS
+        raise argparse.ArgumentTypeError(f"{text!r} must end with {', '.join(others)} or {last}")
     return result_path(text)
 
 

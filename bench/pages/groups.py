@@ -25,21 +25,23 @@ REASONS_MAX: Final = 8
 
 
 class FigureRow(NamedTuple):
-    """What a group pays, how that of several groups is one, and what in ``expect`` limits it."""
+    """What a group pays, how that of several groups is one, and the measure that limits it."""
 
     value: Callable[[GroupCosts], float]
     together: Callable[[Iterable[float]], float]
-    limit: str | None
+    measure: str
 
 
 FIGURES: Final = {
-    "rebalances": FigureRow(lambda each: each.rebalances, sum, "rebalances_max"),
+    "members": FigureRow(lambda each: each.members, sum, "members"),
+    "rebalances": FigureRow(lambda each: each.rebalances, sum, "rebalances"),
     "unavailable member-s": FigureRow(
-        lambda each: each.unavailable_member_ms / 1000, sum, "unavailable_member_seconds_max"
+        lambda each: each.unavailable_member_ms / 1000, sum, "unavailable_member_seconds"
     ),
-    "longest unowned s": FigureRow(lambda each: each.unowned_ms / 1000, max, "unowned_seconds_max"),
-    "partitions moved": FigureRow(lambda each: each.moved, sum, None),
-    "failed members": FigureRow(lambda each: each.failed, sum, "failed_members_max"),
+    "longest unowned s": FigureRow(lambda each: each.unowned_ms / 1000, max, "unowned_seconds"),
+    "partitions moved": FigureRow(lambda each: each.moved, sum, "partitions_moved"),
+    "failed members": FigureRow(lambda each: each.failed, sum, "failed_members"),
+    "revoked from survivors": FigureRow(lambda each: each.revoked, sum, "survivor_revocations"),
 }
 """The figures of each group, under the names that the table of a verdict has."""
 
@@ -59,7 +61,12 @@ class PaidGroup:
     def figures(self) -> tuple[Figure, ...]:
         """Return what the group paid, each figure with its limit."""
         return tuple(
-            Figure(name=name, value=row.value(self.costs), limit=self.limits.get(row.limit or ""))
+            Figure(
+                name=name,
+                value=row.value(self.costs),
+                limit=self.limits.get(f"{row.measure}_max"),
+                least=self.limits.get(f"{row.measure}_min"),
+            )
             for name, row in FIGURES.items()
         )
 

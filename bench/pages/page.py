@@ -60,6 +60,8 @@ GLOSSARY: Final = {
     "longest unowned s": "the longest time in which a partition had no owner",
     "partitions moved": "how often a partition came to another member than before",
     "failed members": "members that an error ended, such as FENCED_INSTANCE_ID",
+    "revoked from survivors": "partitions that were taken from members that live from before the"
+    " first change to the end",
     "waits": "the time of one member from its start, or from the rebalance it was asked into, to"
     " its assignment; a wait counts when it ends, and percentiles are exact to 3 %",
     "gaps": "the time from one answered heartbeat of a member to the next; a gap counts when it"

@@ -71,20 +71,24 @@ def report(
 
 
 def _compared(runs: Sequence[ReportedRun]) -> str:
-    """Say which run cost least: clean ones first, then by the time without an assignment."""
+    """Say which run cost least: clean ones first, then by the time without an assignment.
+
+    Less than a second of a member's time is no difference: then rebalances count, then moves.
+    """
     paid = []
     for run in runs:
         each = [group.costs for group in run.verdict.groups]
         unavailable_ms = sum(costs.unavailable_member_ms for costs in each)
         count = sum(costs.rebalances for costs in each)
-        paid.append((not run.verdict.is_clean, unavailable_ms, count, run.name))
-    paid.sort()
-    words = [
-        f"{name} {number(unavailable_ms / 1000)} and {count:,}{', not clean' if is_broken else ''}"
-        for is_broken, unavailable_ms, count, name in paid
-    ]
+        moved = sum(costs.moved for costs in each)
+        is_broken = not run.verdict.is_clean
+        rank = (is_broken, round(unavailable_ms / 1000), count, moved)
+        said = f"{run.name} {number(unavailable_ms / 1000)} and {count:,}"
+        paid.append((rank, f"{said}{', not clean' if is_broken else ''}", run.name))
+    paid.sort(key=lambda each: each[0])
+    words = [said for _, said, _ in paid]
     return (
-        f"{paid[0][3]} cost least, in member-seconds without an assignment and in rebalances: "
+        f"{paid[0][2]} cost least, in member-seconds without an assignment and in rebalances: "
         f"{'; '.join(words)}."
     )
 

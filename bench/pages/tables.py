@@ -99,11 +99,8 @@ def _value(row: CostRow, name: str) -> float:
 
 
 def _cell(figure: Figure, most: float, *, is_least: bool = False, has_bar: bool = True) -> str:
-    kept = "" if figure.limit is None else " kept" if figure.is_within else " over"
-    limit = ""
-    if figure.limit is not None:
-        words = "at most" if figure.is_within or figure.value is None else "over"
-        limit = f'<span class="limit">{words} {number(figure.limit)}</span>'
+    kept = "" if not figure.is_judged else " kept" if figure.is_within else " over"
+    limit = f'<span class="limit">{limit_words(figure)}</span>' if figure.is_judged else ""
     least = '<span class="least">least</span>' if is_least else ""
     whole = max(figure.limit or 0.0, figure.value or 0.0) if figure.limit is not None else most
     bar = _bar(figure.value or 0.0, whole, kept) if has_bar else ""
@@ -111,6 +108,18 @@ def _cell(figure: Figure, most: float, *, is_least: bool = False, has_bar: bool 
         f'<td class="figure{kept}"><span class="value">{number(figure.value)}</span>{limit}{least}'
         f"{bar}</td>"
     )
+
+
+def limit_words(figure: Figure) -> str:
+    """Return in words what a figure may be; which limit it does not keep comes alone."""
+    value = figure.value
+    if value is not None and figure.limit is not None and value > figure.limit:
+        return f"over {number(figure.limit)}"
+    if value is not None and figure.least is not None and value < figure.least:
+        return f"under {number(figure.least)}"
+    words = [f"at least {number(figure.least)}"] if figure.least is not None else []
+    words += [f"at most {number(figure.limit)}"] if figure.limit is not None else []
+    return ", ".join(words)
 
 
 def _bar(value: float, whole: float, kept: str) -> str:

@@ -27,7 +27,7 @@ BEGIN, END = "<!-- both times: begin -->", "<!-- both times: end -->"
 HEAD: Final = (
     "scenario", "variant", "application", "rebalances", "unavailable member-s", "clean",
 )  # fmt: skip
-OVER_SPARK: Final = {"fifty-thousand": 3, "ten-thousand": 2}
+OVER_SPARK: Final = {"fifty-thousand": 3, "mass-restart-ten-thousand": 2, "ten-thousand": 2}
 """Scenarios whose members need tasks of Spark."""
 
 

@@ -12,7 +12,7 @@ from failover.columns import aligned
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from bench.scenarios.measures import FailOn
+    from bench.scenarios.conditions import FailOn
     from bench.scenarios.verdict import ScenarioVerdict
 
 Rank = tuple[bool, int, int, int]
@@ -32,13 +32,20 @@ class Comparison:
 
     def failures(self) -> list[str]:
         """Return a sentence for each condition to fail on that holds."""
-        return [
-            f"{_name(verdict)}, {each.group.name}: {sentence}"
-            for verdict in self.verdicts
-            for each in verdict.groups
-            for condition in self.fail_on
-            if (sentence := condition.met(each.group.name, each.costs))
-        ]
+        found = []
+        for verdict in self.verdicts:
+            found += [
+                f"{_name(verdict)}: {sentence}"
+                for condition in self.fail_on
+                if (sentence := condition.met_by(verdict))
+            ]
+            found += [
+                f"{_name(verdict)}, {each.group.name}: {sentence}"
+                for each in verdict.groups
+                for condition in self.fail_on
+                if (sentence := condition.met(each.group.name, each.costs))
+            ]
+        return found
 
     def best(self) -> list[str]:
         """Return for each place with several variants which of them costs least, and why."""

@@ -229,7 +229,7 @@ class PlannedCrowd:
         group = self._groups[life.group]
         config = settings_of(group, life, self._names.of(life.group))
         member = member_of(config, random.Random(self._rng.random()), self._topics)
-        commits_ms = self._scenario.commit_interval_ms
+        commits_ms = self._scenario.commit_ms(group)
         driver = MemberDriver(member, self._lookups, commits_ms, self._sends)
         self._drivers[life] = driver
         self._times[life] = LifeTimes(now_ms())

@@ -14,7 +14,7 @@ from actors.telemetry.run_traces import RunStep, TracedRun, trace_run
 from bench.rehearsals import real
 from bench.rehearsals.crowd import PlannedCrowd
 from bench.rehearsals.guest import guest_stage
-from bench.rehearsals.stages import kafka_stage, notes_on, own_stage
+from bench.rehearsals.stages import KafkaStage, OwnStage, kafka_stage, notes_on, own_stage
 from bench.scenarios import simulated
 from bench.scenarios.scenario import BASE
 from bench.scenarios.verdict import ScenarioVerdict, judge
@@ -112,6 +112,15 @@ WORDS = {
 }
 
 
+HOW = {
+    Place.SIMULATED: "simulated",
+    Place.OWN: OwnStage.how,
+    Place.KAFKA: KafkaStage.how,
+    Place.GUEST: "guest",
+}
+"""What a run is called by its place; on a running cluster, by its addresses instead."""
+
+
 def _run(
     planned: Planned,
     place: Place,
@@ -126,7 +135,7 @@ def _run(
 
     notes: Iterable[str] = ()
     if place is Place.SIMULATED:
-        how, began_s = "simulated", time.monotonic()
+        how, began_s = HOW[place], time.monotonic()
         record = simulated.run(scenario, plan, tell)
         took_s = time.monotonic() - began_s
         say(f"{scenario.duration / 1000:g} s of virtual time took {took_s:.1f} s")
@@ -147,19 +156,26 @@ def _trace(scenario: Scenario, record: ScenarioRecord, verdict: ScenarioVerdict)
     """Send the run as a trace, if traces are configured."""
     began_ms = record.began_ms
     marks = [(began_ms + at_ms, text) for at_ms, text in record.marks]
-    variant = "" if verdict.variant == BASE else f" {verdict.variant}"
     trace_run(
         TracedRun(
             kind="rehearsal",
-            name=f"{scenario.name}{variant}",
+            name=scenario.name,
             started_ms=began_ms,
             ended_ms=record.ended_ms,
             is_clean=verdict.is_clean,
             how=verdict.how,
+            variant="" if verdict.variant == BASE else verdict.variant,
             told=marks,
-            steps=[RunStep(text.partition(" ")[0], at, at, text) for at, text in marks],
+            steps=[RunStep(_step_name(text, scenario), at, at, text) for at, text in marks],
         )
     )
+
+
+def _step_name(text: str, scenario: Scenario) -> str:
+    """Return what was done, without the group that it was done to: names of spans are few."""
+    heads = (f"{group.name}: " for group in scenario.groups)
+    head = next((each for each in heads if text.startswith(each)), "")
+    return text.removeprefix(head).partition(" ")[0]
 
 
 def _stage(

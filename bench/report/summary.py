@@ -58,6 +58,34 @@ class Summary:
             and not self.lost_commits
         )
 
+    def verdict(self) -> str:
+        """Return in one sentence whether the kill had an effect."""
+        if self.is_flawless:
+            return "No group rebalanced, no member lost anything, and no commit was lost."
+        return "The kill had an effect: see the figures."
+
+    def figures(self) -> list[tuple[str, float, float | None, float | None]]:
+        """Return each figure: its name, its value, and the least and the most that it may be."""
+        found: list[tuple[str, float, float | None, float | None]] = []
+        for kind, share in (("static", self.static), ("dynamic", self.dynamic)):
+            found.append((f"{kind} members", share.members, None, None))
+            for what in ("member_id", "generation", "partitions"):
+                kept = getattr(share, f"kept_{what}")
+                name = f"{kind} members that kept their {what.replace('_', ' ')}"
+                found.append((name, kept, share.members, None))
+            longest = f"{kind} members: longest gap in heartbeats, ms"
+            found.append((longest, share.longest_gap_ms, None, None))
+        return [
+            *found,
+            ("groups of the killed coordinator", self.killed_groups, None, None),
+            ("their members", self.killed_members, None, None),
+            ("connections that broke", self.disconnects, None, None),
+            ("rebalances after the kill", self.rebalances, None, 0),
+            ("partitions with two owners in one generation", self.owned_twice, None, 0),
+            ("acknowledged commits", self.commits, None, None),
+            ("lost commits", self.lost_commits, None, 0),
+        ]
+
     def text(self) -> str:
         """Return the report."""
         rows = [

@@ -15,6 +15,7 @@ from bench.scenarios.behaviours import (
     Flap,
     RollingDeploy,
 )
+from bench.scenarios.measures import MEASURES
 from bench.scenarios.scenario import BASE, NAME, WorkloadKind
 from bench.scenarios.values import Protocol
 from failover.drills.checked import MISTAKES_MAX, DrillError
@@ -28,8 +29,8 @@ if TYPE_CHECKING:
 
 MEMBERS_MAX: Final = 100_000
 EVERY_MS_MIN: Final = 1_000
-HAS_STATIC: Final = frozenset({Protocol.CLASSIC, Protocol.CONSUMER})
-MIGRATES: Final = HAS_STATIC
+HAS_STATIC: Final = frozenset({Protocol.CLASSIC, Protocol.CONSUMER, Protocol.STREAMS})
+MIGRATES: Final = frozenset({Protocol.CLASSIC, Protocol.CONSUMER})
 """Groups of these types migrate to each other while their members live (KIP-848)."""
 CHANGES_TOPICS: Final = frozenset({Protocol.CLASSIC, Protocol.CONSUMER, Protocol.SHARE})
 
@@ -129,16 +130,40 @@ def _group(scenario: Scenario, group: Group, place: Place) -> Iterator[Mistake]:
         if both == (0, 0):
             why = "maxSurge and maxUnavailable are both 0: no pod could be replaced."
             yield (*place, "maxUnavailable"), f"group {group.name}: {why}"
-    if group.revoke_time and group.protocol is Protocol.SHARE:
-        yield (
-            (*place, "revoke_time"),
-            f"group {group.name}: members of share groups revoke nothing.",
-        )
+    yield from _revokes(group, place)
+    yield from _assignor(group, place)
     yield from _timeouts(scenario, group, place)
+    yield from _limits(group, place)
     for number, behaviour in enumerate(group.behaviours):
         at = (*place, "behaviours", number)
         about = f"group {group.name}, behaviour {number + 1}"
         yield from _behaviour(scenario, group, behaviour, at, about)
+
+
+def _limits(group: Group, place: Place) -> Iterator[Mistake]:
+    for name in MEASURES:
+        least, most = (getattr(group.expect, f"{name}_{end}") for end in ("min", "max"))
+        if least is not None and most is not None and least > most:
+            why = f"{name}_min is more than {name}_max, {most:g}."
+            yield (*place, "expect", f"{name}_min"), f"group {group.name}: {why}"
+
+
+def _revokes(group: Group, place: Place) -> Iterator[Mistake]:
+    if group.revoke_time and group.protocol is Protocol.SHARE:
+        why = "members of share groups revoke nothing."
+        yield (*place, "revoke_time"), f"group {group.name}: {why}"
+    if group.slow_pods is not None and not group.revoke_time:
+        why = "slow_pods says which pods need the revoke_time, and there is none."
+        yield (*place, "slow_pods"), f"group {group.name}: {why}"
+
+
+def _assignor(group: Group, place: Place) -> Iterator[Mistake]:
+    if group.assignor is None:
+        return
+    deploys = (each for each in group.behaviours if isinstance(each, RollingDeploy))
+    if Protocol.CLASSIC not in (group.protocol, *(each.protocol for each in deploys)):
+        why = f"the coordinator assigns to members of {group.protocol} groups"
+        yield (*place, "assignor"), f"group {group.name}: assignor is for classic members: {why}."
 
 
 def _timeouts(scenario: Scenario, group: Group, place: Place) -> Iterator[Mistake]:

@@ -73,8 +73,7 @@ def write_histories(
 ) -> list[Path]:
     """Write runs, each under its name, into a directory, and return their folders.
 
-    A character of a name that a folder cannot have becomes a hyphen. Raises StartError if a run
-    cannot be written.
+    Raises StartError if a run cannot be written.
     """
     from bench.histories.store import HistoryError, write_parts
     from bench.load.spark import local_session
@@ -98,12 +97,20 @@ def write_histories(
         session.stop()
 
 
+def run_id_of(scenario: str, words: Sequence[str]) -> str:
+    """Return the name of a run: the scenario's, and the words that tell it from other runs.
+
+    A character that a folder's name cannot have becomes a hyphen.
+    """
+    return re.sub(r"[^\w.-]+", "-", "-".join((scenario, *words)))
+
+
 def facts_of(name: str, scenario: Scenario, record: ScenarioRecord) -> RunFacts:
     """Return the facts of a run."""
     from bench.histories.store import RunFacts
 
     return RunFacts(
-        run_id=re.sub(r"[^\w.-]+", "-", name),
+        run_id=name,
         what=scenario.about,
         changed_ms=record.changed_ms,
         ended_ms=record.ended_ms,

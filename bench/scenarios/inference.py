@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
     from bench.scenarios.plan import Life
     from failover.drills.verdict import MemberTimeline
+    from protocol.members.history import MemberHistoryEvent
+    from protocol.wire.embedded import TopicPartition
 
 TOLD: Final = frozenset({MemberHistoryKind.JOINED, MemberHistoryKind.ASSIGNED})
 
@@ -58,13 +60,14 @@ class InferredCause(StrEnum):
     JOINED = "joined"
     LEFT = "left"
     SUBSCRIBED = "subscribed"
+    REVOKED = "revoked"
     EXPIRED = "expired"
     RETURNED = "returned"
     OTHER = "other"
 
 
 FALLBACKS: Final = (InferredCause.EXPIRED, InferredCause.RETURNED)
-"""What explains a generation, in this order, if no member joined, left or subscribed.
+"""What explains a generation, in this order, if no member joined, left, subscribed or revoked.
 
 The session of a silent member ends some time later; a static member that returns seldom causes a
 rebalance.
@@ -95,7 +98,7 @@ def inferred_causes(lives: Sequence[RecordedLife], since_ms: int) -> dict[str, i
         cause = _cause(seen)
         if generation > before:
             found[cause] += 1
-        used = _explained(seen, cause)
+        used = {*_explained(seen, cause)}
         changes = [change for change in changes if change not in used]
     return {cause.value: found[cause] for cause in InferredCause if found[cause]}
 
@@ -104,7 +107,7 @@ def _cause(seen: Iterable[_Change]) -> InferredCause:
     causes = [change.cause for change in seen]
     sure = [cause for cause in causes if cause not in FALLBACKS]
     if sure:
-        return sure[0]
+        return next((cause for cause in sure if cause is not InferredCause.REVOKED), sure[0])
     return next((cause for cause in FALLBACKS if cause in causes), InferredCause.OTHER)
 
 
@@ -136,6 +139,7 @@ def _changes(lives: Iterable[RecordedLife]) -> Iterator[_Change]:
             yield from _begin(each, same[number - 1] if number else None)
             yield from _end(each, same[number + 1] if number + 1 < len(same) else None)
             yield from _expulsions(each)
+            yield from _revocations(each)
             for time_ms in each.subscribed_ms:
                 yield _Change(time_ms, InferredCause.SUBSCRIBED)
 
@@ -173,6 +177,24 @@ def _expulsions(each: RecordedLife) -> Iterator[_Change]:
                 yield _Change(event.time_ms, InferredCause.JOINED, again[0].generation)
         elif event.kind in TOLD or event.kind is MemberHistoryKind.HEARTBEAT:
             heard_ms = event.time_ms
+
+
+def _revocations(each: RecordedLife) -> Iterator[_Change]:
+    """Tell when a cooperative member gave partitions up: it joined again for that (KIP-429)."""
+    if not each.timeline.is_cooperative:
+        return
+    owned: frozenset[TopicPartition] = frozenset()
+    gave_up: MemberHistoryEvent | None = None
+    for event in each.timeline.events:
+        if event.kind is MemberHistoryKind.ASSIGNED:
+            gave_up = None if owned.issubset(event.partitions) else event
+            owned = frozenset(event.partitions)
+        elif event.kind is MemberHistoryKind.LOST:
+            owned, gave_up = frozenset(), None
+        elif event.kind is MemberHistoryKind.JOINED and gave_up is not None:
+            if event.generation > gave_up.generation:
+                yield _Change(gave_up.time_ms, InferredCause.REVOKED, event.generation)
+            gave_up = None
 
 
 def _first_told(each: RecordedLife) -> int | None:

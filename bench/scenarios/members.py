@@ -7,8 +7,10 @@ from typing import TYPE_CHECKING, Final
 
 from bench.load.live import SETTINGS, story_of
 from bench.scenarios.record import LifeRecord
+from protocol.members.assignors import ClassicAssignor
 from protocol.members.classic import MemberConfig
 from protocol.members.share import ShareMemberConfig
+from protocol.members.streams import StreamsMemberConfig
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -30,10 +32,11 @@ def settings_of(group: Group, life: Life, group_id: str) -> AnyConfig:
         topics=group.topics,
         client_id=life.name,
         instance_id=life.name if group.static else None,
+        assignor=group.assignor or ClassicAssignor.RANGE,
         session_timeout_ms=group.session_timeout_ms or SESSION_TIMEOUT_MS,
         heartbeat_interval_ms=group.heartbeat_interval_ms or HEARTBEAT_INTERVAL_MS,
         rebalance_timeout_ms=group.rebalance_timeout_ms,
-        revocation_ms=group.revoke_time,
+        revocation_ms=group.revoke_time if life.is_slow else 0,
     )
     made = SETTINGS[life.protocol or group.protocol](classic)
     if isinstance(made, MemberConfig):
@@ -41,7 +44,11 @@ def settings_of(group: Group, life: Life, group_id: str) -> AnyConfig:
     made = replace(made, heartbeat_interval_ms=None, rack_id=life.rack)  # as the coordinator wants
     if isinstance(made, ShareMemberConfig):
         return made
-    return replace(made, revocation_ms=group.revoke_time)
+    made = replace(made, revocation_ms=classic.revocation_ms)
+    if isinstance(made, StreamsMemberConfig) and group.static:
+        # Its state is on a volume of its own, and the id of its process with it.
+        return replace(made, instance_id=life.name, process_id=life.name)
+    return made
 
 
 @dataclass(slots=True)

@@ -6,7 +6,6 @@ time.
 
 from __future__ import annotations
 
-import itertools
 import random
 from dataclasses import dataclass
 from heapq import heappop, heappush
@@ -29,6 +28,7 @@ from bench.scenarios.behaviours import (
 )
 from bench.scenarios.drains import NodeDrains
 from bench.scenarios.pods import Fleet, Pod
+from bench.scenarios.scenario import WorkloadKind
 from failover.drills.checked import DrillError
 
 if TYPE_CHECKING:
@@ -47,7 +47,8 @@ class Life:
     """One life of a member: from a start of its process to its end.
 
     ``name`` is that of its pod, and the instance id of a static member. ``number`` counts the lives
-    of all pods of the group. ``protocol`` is given if it is not that of the group.
+    of all pods of the group. ``protocol`` is given if it is not that of the group. ``is_slow``: it
+    needs the group's ``revoke_time`` to give partitions up.
     """
 
     group: str
@@ -55,6 +56,7 @@ class Life:
     number: int
     protocol: Protocol | None = None
     rack: str | None = None
+    is_slow: bool = True
 
     def __str__(self) -> str:
         return f"{self.name}#{self.number}"
@@ -186,8 +188,7 @@ class _Application:
         self._frozen: set[Pod] = set()
         self._first_names: dict[Pod, str] = {}
         self._protocols: dict[int, Protocol | None] = {}
-        self._racks = itertools.cycle(group.racks or (None,))
-        self._rack_of: dict[Pod, str | None] = {}
+        self._places: dict[Pod, int] = {}
         self._number = 0
         rng = random.Random(f"{planner.scenario.seed} {group.name}")
         self.fleet = Fleet(group, rng, self, planner.after)
@@ -211,10 +212,24 @@ class _Application:
 
     def _life(self, pod: Pod) -> Life:
         self._number += 1
-        if pod not in self._rack_of:
-            self._rack_of[pod] = next(self._racks)
+        racks = self.group.racks or (None,)
+        place = self._places.setdefault(pod, len(self._places))
         protocol = self._protocols.get(pod.revision)
-        return Life(self.group.name, pod.name, self._number, protocol, self._rack_of[pod])
+        return Life(
+            group=self.group.name,
+            name=pod.name,
+            number=self._number,
+            protocol=protocol,
+            rack=racks[place % len(racks)],
+            is_slow=self._is_slow(pod, place),
+        )
+
+    def _is_slow(self, pod: Pod, place: int) -> bool:
+        """Whether it is among the first ``slow_pods`` of every ``replicas`` pods."""
+        slow, replicas = self.group.slow_pods, self.group.replicas
+        if self.group.workload is WorkloadKind.STATEFUL_SET:
+            place = pod.ordinal
+        return slow is None or place % replicas < slow.of(replicas, rounds_up=True)
 
     def _some(self, pods: Amount, rng: random.Random, rack: str | None = None) -> list[Pod]:
         """Draw pods with a member, of those on one rack or of all."""

@@ -6,6 +6,7 @@ from collections import defaultdict
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final
 
+from bench.histories.rows import holdings
 from bench.scenarios.inference import inferred_causes
 from failover.drills.verdict import DrillRecord, lost_commits, owned_twice
 from protocol.members import promises
@@ -25,7 +26,8 @@ STOPS: Final = frozenset(
         MemberHistoryKind.REBALANCING, MemberHistoryKind.LOST, MemberHistoryKind.JOINED,
     }
 )  # fmt: skip
-"""After these a member processes nothing until its next assignment."""
+"""After these a member processes nothing until its next assignment; a cooperative one goes on with
+what it still owns."""
 ENDS: Final = frozenset({MemberHistoryKind.LEFT, MemberHistoryKind.FAILED})
 
 
@@ -88,7 +90,8 @@ class GroupCosts:
     ``unavailable_member_ms``: the time, summed over the members, for which a running member had no
     assignment, as it was joining or in a rebalance. ``unowned_ms``: the longest time for which a
     partition had no owner. ``failed``: members that an error ended, such as FENCED_INSTANCE_ID.
-    ``causes``: the rebalances by cause.
+    ``revoked``: partitions that were taken from members which lived from before the first change to
+    the end. ``causes``: the rebalances by cause.
     """
 
     members: int
@@ -99,6 +102,7 @@ class GroupCosts:
     moved: int
     unowned_ms: int
     failed: int
+    revoked: int
 
 
 def costs(record: ScenarioRecord, group: str) -> GroupCosts:
@@ -127,7 +131,25 @@ def costs(record: ScenarioRecord, group: str) -> GroupCosts:
             for each in lives
             for event in each.timeline.events
         ),
+        revoked=sum(_revocations(record, each) for each in lives),
     )
+
+
+def _revocations(record: ScenarioRecord, each: LifeRecord) -> int:
+    """Count the partitions that were taken from a life since the first change, if it survives."""
+    timeline = each.timeline
+    if timeline.seen_ms is None or each.started_ms >= record.changed_ms:
+        return 0
+    count = 0
+    owned: frozenset[TopicPartition] = frozenset()
+    for event, holds in zip(
+        timeline.events, holdings(timeline.events, timeline.holds), strict=True
+    ):
+        now = frozenset(holds)
+        if event.time_ms >= record.changed_ms:
+            count += len(owned - now)
+        owned = now
+    return count
 
 
 def _unavailable_ms(record: ScenarioRecord, each: LifeRecord) -> int:
@@ -146,7 +168,8 @@ def unavailable(record: ScenarioRecord, each: LifeRecord) -> Iterator[tuple[int,
             yield since, event.time_ms
             since = None
         elif event.kind in STOPS and since is None:
-            since = _stopped_ms(event)
+            if not (each.timeline.is_cooperative and event.partitions):
+                since = _stopped_ms(event)
         elif event.kind in ENDS:
             if since is not None:
                 yield since, event.time_ms
@@ -191,7 +214,9 @@ def _stretches(
     for event in each.timeline.events:
         if event.kind is MemberHistoryKind.ASSIGNED:
             now = event.partitions
-        elif event.kind in STOPS or event.kind in ENDS:
+        elif event.kind in STOPS:
+            now = event.partitions if each.timeline.is_cooperative else ()
+        elif event.kind in ENDS:
             now = ()
         else:
             continue

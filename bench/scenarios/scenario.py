@@ -14,6 +14,7 @@ from msgspec import Meta, Struct, field
 from bench.scenarios.behaviours import Behaviour
 from bench.scenarios.faults import Fault
 from bench.scenarios.values import Amount, Duration, Protocol
+from protocol.members.assignors import ClassicAssignor
 
 if TYPE_CHECKING:
     from protocol.wire.embedded import TopicPartition
@@ -28,6 +29,7 @@ Replicas = Annotated[int, Meta(ge=1, le=100_000)]
 Milliseconds = Annotated[int, Meta(ge=1, le=86_400_000)]
 Seconds = Annotated[int, Meta(ge=0, le=86_400)]
 Limit = Annotated[float, Meta(ge=0)]
+Count = Annotated[int, Meta(ge=0)]
 
 
 class WorkloadKind(StrEnum):
@@ -44,12 +46,22 @@ class ScenarioTopic(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
 
 
 class GroupLimits(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What the scenario may cost a group; what is not given is reported, but not judged."""
+    """What the scenario must and may cost a group; what is not given is reported, not judged."""
 
-    rebalances_max: Annotated[int, Meta(ge=0)] | None = None
+    members_min: Count | None = None
+    members_max: Count | None = None
+    rebalances_min: Count | None = None
+    rebalances_max: Count | None = None
+    unavailable_member_seconds_min: Limit | None = None
     unavailable_member_seconds_max: Limit | None = None
+    unowned_seconds_min: Limit | None = None
     unowned_seconds_max: Limit | None = None
-    failed_members_max: Annotated[int, Meta(ge=0)] | None = None
+    partitions_moved_min: Count | None = None
+    partitions_moved_max: Count | None = None
+    failed_members_min: Count | None = None
+    failed_members_max: Count | None = None
+    survivor_revocations_min: Count | None = None
+    survivor_revocations_max: Count | None = None
 
 
 NO_LIMITS: Final = GroupLimits()
@@ -69,6 +81,8 @@ class Group(
     name: Name
     topics: Annotated[tuple[Name, ...], Meta(min_length=1, max_length=100)]
     protocol: Protocol = Protocol.CLASSIC
+    assignor: ClassicAssignor | None = None
+    """Of classic members only, usually ``range``: others' coordinators assign."""
     static: bool = False
     """Whether each member's instance id is the name of its pod."""
     workload: WorkloadKind = WorkloadKind.DEPLOYMENT
@@ -91,6 +105,10 @@ class Group(
     """From the signal to stop to the moment when the member leaves."""
     revoke_time: Duration = Duration(0)
     """What a member needs to give partitions up in a rebalance."""
+    slow_pods: Amount | None = None
+    """How many pods need the ``revoke_time``, usually all; others give partitions up at once."""
+    commit_interval_ms: Milliseconds | None = None
+    """How often each member commits its offsets, usually as often as the scenario says."""
     session_timeout_ms: Milliseconds | None = None
     """Of classic members only: the others' is a config of the coordinator."""
     heartbeat_interval_ms: Milliseconds | None = None
@@ -145,6 +163,10 @@ class Scenario(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     commit_interval_ms: Milliseconds = 5_000
     seed: Annotated[int, Meta(ge=0, le=2**31)] = 0
     """What chance decides (pods that crash, names): the same seed, the same plan."""
+
+    def commit_ms(self, group: Group) -> int:
+        """Return how often each member of a group commits its offsets."""
+        return group.commit_interval_ms or self.commit_interval_ms
 
     @property
     def members(self) -> int:

@@ -173,7 +173,8 @@ class _Play:
 
     def start(self, life: Life, _action: Start) -> None:
         group = self._groups[life.group]
-        spec = MemberSpec(settings_of(group, life, self._ids[life.group]))
+        config = settings_of(group, life, self._ids[life.group])
+        spec = MemberSpec(config, commit_interval_ms=self._scenario.commit_ms(group))
         self._times[life] = LifeTimes(self._world.client_now)
         self._lives[life] = self._clients.another(spec, str(life))
 

@@ -68,7 +68,7 @@ class Amount:
 
 
 class Protocol(StrEnum):
-    """The protocol of a group's members; classic ones use the range assignor."""
+    """The protocol of a group's members."""
 
     CLASSIC = "classic"
     CONSUMER = "consumer"

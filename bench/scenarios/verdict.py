@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
+from enum import Enum
 from typing import TYPE_CHECKING, Any, Final
 
 from bench.scenarios.measures import MEASURES
@@ -12,18 +13,32 @@ from bench.scenarios.scenario import BASE
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
+    from bench.scenarios.measures import Measure
     from bench.scenarios.record import ScenarioRecord
     from bench.scenarios.scenario import Group, Scenario
 
 STALLED_MS: Final = 500
 """A stall of the members' process from here on is told."""
+
+
+class Bound(Enum):
+    """Whether a setting of ``expect`` says how little a group may pay, or how much."""
+
+    MIN = "least"
+    MAX = "most"
+
+    def keeps(self, value: float, limit: float) -> bool:
+        """Whether a value is within a limit of this kind."""
+        return value >= limit if self is Bound.MIN else value <= limit
+
+
 COMPLAINTS_MAX: Final = 3
 """At most this many sentences of each check are shown."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupVerdict:
-    """What the scenario cost a group, and which limits that exceeds."""
+    """What the scenario cost a group; ``exceeded`` says which limits that does not keep."""
 
     group: Group
     costs: GroupCosts
@@ -52,15 +67,21 @@ class ScenarioVerdict:
         return not self.found and not any(each.exceeded for each in self.groups)
 
     @property
+    def late_requests_percent(self) -> float:
+        """How many of a hundred requests were sent late; in virtual time none is."""
+        return 100 * self.late_requests / max(self.requests, 1)
+
+    @property
     def lateness(self) -> str:
-        """Say what was late; "" if nothing was."""
-        if not (self.late or self.late_requests):
+        """Say how much was late; "" if nothing can be."""
+        if not (self.late or self.requests):
             return ""
-        share = self.late_requests / max(self.requests, 1)
-        return (
+        said = (
             f"{self.late} steps of the plan and {self.late_requests} of {self.requests} requests"
-            f" ({share:.2%}) were late: this machine is too slow for it."
+            f" ({self.late_requests_percent:.2f}%) were late"
         )
+        is_slow = self.late or self.late_requests
+        return f"{said}: this machine is too slow for it." if is_slow else f"{said}."
 
     def document(self) -> dict[str, Any]:
         """Return the verdict for JSON."""
@@ -72,6 +93,7 @@ class ScenarioVerdict:
             "late_steps": self.late,
             "requests": self.requests,
             "late_requests": self.late_requests,
+            "late_requests_percent": round(self.late_requests_percent, 4),
             "stalled_ms": self.stalled_ms,
             "notes": list(self.notes),
             "groups": {
@@ -116,6 +138,7 @@ COLUMNS: Final[Mapping[str, Callable[[GroupCosts], str]]] = {
     "partitions moved": lambda each: str(each.moved),
     "longest unowned s": lambda each: f"{each.unowned_ms / 1000:.1f}",
     "failed members": lambda each: str(each.failed),
+    "revoked from survivors": lambda each: str(each.revoked),
 }
 """The columns of the table after those that say which group it is."""
 
@@ -143,17 +166,20 @@ def judge(
     )
 
 
-LIMITS: Final = {
-    f"{name}_max": MEASURES[name]
-    for name in ("rebalances", "unavailable_member_seconds", "unowned_seconds", "failed_members")
+LIMITS: Final[Mapping[str, tuple[Measure, Bound]]] = {
+    f"{name}_{bound.name.lower()}": (measure, bound)
+    for name, measure in MEASURES.items()
+    for bound in Bound
 }
 """What each setting of ``expect`` limits."""
 
 
 def _judged(group: Group, paid: GroupCosts) -> GroupVerdict:
     exceeded = []
-    for name, measure in LIMITS.items():
+    for name, (measure, bound) in LIMITS.items():
         limit, value = getattr(group.expect, name), measure.value(paid)
-        if limit is not None and value > limit:
-            exceeded.append(f"{value:g} {measure.words}, and at most {limit:g} were expected.")
+        if limit is not None and not bound.keeps(value, limit):
+            exceeded.append(
+                f"{value:g} {measure.words}, and at {bound.value} {limit:g} were expected."
+            )
     return GroupVerdict(group=group, costs=paid, exceeded=tuple(exceeded))

@@ -249,11 +249,19 @@ def kafka_cluster(
         shutil.rmtree(directory, ignore_errors=True)
 
 
+def need_kafka() -> None:
+    """Raise a one-sentence error if Kafka cannot be started; its jars are there afterwards."""
+    java_command()
+    _classpath()
+
+
 def _classpath() -> str:
     try:
         return kafka_classpath()
     except NoJavaError as error:
         raise StartError(f"{error}.") from error
+    except (RuntimeError, OSError) as error:
+        raise StartError(" ".join(str(error).split())) from error
 
 
 def _listeners(**ports: int) -> dict[str, str]:

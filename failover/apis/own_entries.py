@@ -10,6 +10,7 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+from failover.apis.events import EVENTS, events_text
 from failover.apis.looks import GROUPS_FROM, LOOK, groups_text, look_text
 from failover.apis.stories import STORIES, stories_text
 from failover.catalogue.cluster_view import BROKER, GROUP
@@ -61,6 +62,13 @@ OWN_ENTRIES: Final = (
         source=ConfigSource.GROUP,
         documentation="The group's last rebalances, as this node knows them: see rollcall explain.",
         text=lambda view, name, _, room_bytes, now: stories_text(view, name, room_bytes, now),
+    ),
+    OwnEntry(
+        resource_type=GROUP,
+        pattern=re.compile(re.escape(EVENTS)),
+        source=ConfigSource.GROUP,
+        documentation="The last events of the group's members, if this node leads it.",
+        text=lambda view, name, _, room_bytes, __: events_text(view, name, room_bytes),
     ),
     OwnEntry(
         resource_type=GROUP,

@@ -174,4 +174,6 @@ def _choices(info: inspect.Type, path: _Path) -> list[str]:
         elif isinstance(info, inspect.UnionType):
             kinds = [each for each in info.types if isinstance(each, inspect.StructType)]
             return [str(each.tag) for each in kinds if each.tag_field == part]
-    return [str(each.value) for each in info.cls] if isinstance(info, inspect.EnumType) else []
+    types = info.types if isinstance(info, inspect.UnionType) else (info,)  # may be left out
+    enums = [each.cls for each in types if isinstance(each, inspect.EnumType)]
+    return [str(value.value) for each in enums for value in each]

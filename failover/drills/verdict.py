@@ -37,7 +37,9 @@ SIGNS: Final = frozenset({MemberHistoryKind.ASSIGNED, MemberHistoryKind.HEARTBEA
 class MemberTimeline:
     """One life of one member; a static member that restarts has several under one ``name``.
 
-    ``is_exclusive``: its group gives a partition to one member at a time. ``seen_ms`` is when it
+    ``is_exclusive``: its group gives a partition to one member at a time. ``is_cooperative``:
+    it keeps its partitions in a rebalance, but for those that it loses (KIP-429). ``seen_ms`` is
+    when it
     was last observed and ``holds`` what it held then; a life that the drill ended has no such time.
     """
 
@@ -46,6 +48,7 @@ class MemberTimeline:
     is_static: bool
     events: Sequence[MemberHistoryEvent]
     is_exclusive: bool = True
+    is_cooperative: bool = False
     seen_ms: int | None = None
     holds: tuple[TopicPartition, ...] = ()
 

@@ -201,7 +201,7 @@ class TopicsCause(StrEnum):
     SHARE_STATE_INITIALIZED = "share-state-initialized"  # more partitions may be assigned
     TOPOLOGY_READY = "topology-ready"  # all topics of a streams group's topology exist now
     TOPOLOGY_NOT_READY = "topology-not-ready"  # some of them do not exist any more
-    CONFIGS_CHANGED = "configs-changed"  # of a streams group's assignment, such as its standbys
+    CONFIGS_CHANGED = "configs-changed"  # such as its active members or standbys
     NOT_RECORDED = "not-recorded"  # of a watched cluster: its records do not say why
 
 

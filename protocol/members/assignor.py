@@ -1,8 +1,9 @@
-"""Kafka's range assignor, as a classic group's leader runs it.
+"""Kafka's range and round-robin assignors, as a classic group's leader runs them.
 
-Topic by topic, the subscribed members in order each get a range of consecutive partitions. Static
-members come first, in order of instance id, so that a member that returns under a new member id
-gets the same range again (KIP-345, "Client Behavior Changes").
+Range: topic by topic, the subscribed members in order each get a range of consecutive partitions.
+Round-robin: all partitions are dealt out to the members in turn. Static members come first, in
+order of instance id, so that a member that returns under a new member id gets the same again
+(KIP-345, "Client Behavior Changes").
 """
 
 from __future__ import annotations
@@ -18,11 +19,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Subscriber:
-    """A member as the assignor sees it."""
+    """A member as the assignor sees it; ``owned`` since ``generation``, if it tells that."""
 
     member_id: str
     instance_id: str | None
     topics: tuple[str, ...]
+    owned: tuple[TopicPartition, ...] = ()
+    generation: int = -1
 
     def rank(self) -> tuple[bool, str, str]:
         """Sort key: static members by instance id, then dynamic ones by member id."""
@@ -51,4 +54,21 @@ def range_assign(
             end = start + share + (position < larger_shares)
             assignment[member_id].extend((topic, index) for index in range(start, end))
             start = end
+    return assignment
+
+
+def round_robin_assign(
+    subscribers: Iterable[Subscriber], partitions: Mapping[str, int]
+) -> dict[str, list[TopicPartition]]:
+    """Do the same, partition by partition: each goes to the next member that subscribes to it."""
+    ranked = sorted(subscribers, key=Subscriber.rank)
+    topics = [frozenset(each.topics) for each in ranked]
+    assignment: dict[str, list[TopicPartition]] = {each.member_id: [] for each in ranked}
+    turn = 0
+    for topic in sorted(frozenset().union(*topics)):
+        for index in range(partitions.get(topic, 0)):
+            while topic not in topics[turn]:
+                turn = (turn + 1) % len(ranked)
+            assignment[ranked[turn].member_id].append((topic, index))
+            turn = (turn + 1) % len(ranked)
     return assignment

@@ -6,6 +6,9 @@ group has changed: the coordinator does not look at topics. It heartbeats, commi
 told to, and leaves with a reason (KIP-800). A static member never leaves: it just stops, and
 the next member with its instance id takes its place (KIP-345). A JoinGroup may stay unanswered for
 the whole rebalance timeout.
+
+An eager member gives up all its partitions before it joins. A cooperative one keeps them: once it
+has its new assignment, it gives up what is not in it, and then joins again (KIP-429).
 """
 
 from __future__ import annotations
@@ -13,6 +16,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
+from protocol.members.assignors import ASSIGNORS, ClassicAssignor, LastAssigned
 from protocol.members.client import MemberClient, Receivers, State
 from protocol.members.error_actions import ERROR_ACTIONS, JOIN_REASONS, ErrorAction, action_for
 from protocol.members.history import MemberHistoryKind
@@ -32,6 +36,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from protocol.members.requests import ClassicMessages
+    from protocol.wire.embedded import TopicPartition
     from protocol.wire.messages import (
         HeartbeatResponse,
         JoinGroupResponse,
@@ -49,13 +54,15 @@ JOIN_GRACE_MS: Final = 5_000
 class MemberConfig:
     """A member's settings under Kafka's names; ``instance_id`` makes it static.
 
-    ``revocation_ms`` is what its application needs to give partitions up, before it joins again.
+    ``assignor`` is the only one that it offers. ``revocation_ms`` is what its application needs to
+    give partitions up, before it joins again.
     """
 
     group_id: str
     topics: tuple[str, ...]
     client_id: str = "member"
     instance_id: str | None = None
+    assignor: ClassicAssignor = ClassicAssignor.RANGE
     session_timeout_ms: int = 45_000
     rebalance_timeout_ms: int = 300_000
     heartbeat_interval_ms: int = 3_000
@@ -69,7 +76,8 @@ class ClassicMember(MemberClient):
     """One member's conversation with its coordinator.
 
     ``partitions_of`` (topic name to partition count) is the member's metadata when it assigns as
-    the leader; its driver may replace it at any time. ``requests`` encodes its requests.
+    the leader; its driver may replace it at any time. ``last_assigned`` is what its assignor tells
+    the leader. ``requests`` encodes its requests.
     """
 
     def __init__(
@@ -88,6 +96,9 @@ class ClassicMember(MemberClient):
         self._assignments: Any = ()
         self._led_topics: dict[str, int | None] = {}
         self._joined_topics: tuple[str, ...] = ()
+        self.is_cooperative = ASSIGNORS[config.assignor].is_cooperative
+        self.last_assigned = LastAssigned()
+        self._to_take: tuple[TopicPartition, ...] | None = None
         self._leave_reason: str | None = None
 
     def leave(self, reason: str, *, for_good: bool = False) -> None:  # noqa: ARG002 - it just stops
@@ -95,7 +106,12 @@ class ClassicMember(MemberClient):
         self._leave_reason = reason
 
     def rejoin(self) -> None:
-        """Rejoin with the next poll, like a member whose subscription changed."""
+        """Rejoin with the next poll, like a member whose subscription changed.
+
+        A cooperative member that is giving partitions up joins again after that anyway.
+        """
+        if self._to_take is not None:
+            return
         self.state = State.UNJOINED
         self._joins_because = ErrorAction.REJOIN
 
@@ -116,6 +132,8 @@ class ClassicMember(MemberClient):
         return self._group_message(now)
 
     def _group_message(self, now: int) -> Any:
+        if self._to_take is not None and self._revoked_at is not None and now >= self._revoked_at:
+            self._take_over(self._to_take, now)
         state = self.state
         is_due = now >= self._heartbeat_at and state is State.STABLE
         if is_due and self._leave_reason is None:
@@ -135,17 +153,19 @@ class ClassicMember(MemberClient):
 
     def _join(self, now: int) -> Any:
         """Join, when the partitions are revoked; heartbeat until then."""
-        if not self._has_revoked(now):
+        topics = self.config.topics if self.is_cooperative else ()
+        kept = tuple(each for each in self.partitions if each[0] in topics)
+        if not self._has_revoked(kept, now):
             return self.requests.heartbeat(self) if now >= self._heartbeat_at else None
         self.state = State.PREPARING_REBALANCE
-        self.partitions = ()  # revoked before the join: its subscription reports that
+        self.partitions = kept  # others are revoked before the join: its subscription reports that
         self._joined_topics = self.config.topics
         self._overdue_at = now + self.config.rebalance_timeout_ms + JOIN_GRACE_MS
         return self.requests.join(self, JOIN_REASONS[self._joins_because])
 
-    def _has_revoked(self, now: int) -> bool:
-        """Return whether the application has given its partitions up before a join."""
-        if self.partitions and self.config.revocation_ms:
+    def _has_revoked(self, kept: tuple[TopicPartition, ...], now: int) -> bool:
+        """Return whether the application has given up all but these partitions before a join."""
+        if kept != self.partitions and self.config.revocation_ms:
             if self._revoked_at is None:
                 self._revoked_at = now + self.config.revocation_ms
                 self._heartbeat_at = now + self.config.heartbeat_interval_ms
@@ -192,12 +212,25 @@ class ClassicMember(MemberClient):
             self._take_action(response.error_code, now)
             return
         self.state = State.STABLE
-        self.partitions = self.requests.assigned(response)
         self._failures = 0
         self._assignments = ()
         self._heartbeat_at = now + self.config.heartbeat_interval_ms
+        assigned = self.requests.assigned(response)
+        if self.config.revocation_ms and not set(assigned).issuperset(self.partitions):
+            self._to_take = assigned
+            self._revoked_at = now + self.config.revocation_ms
+            self._note(now, MemberHistoryKind.HEARTBEAT)
+            return
+        self._take_over(assigned, now)
+
+    def _take_over(self, assigned: tuple[TopicPartition, ...], now: int) -> None:
+        """Have an assignment; join again if partitions were given up for it, or topics changed."""
+        gave_up = not set(assigned).issuperset(self.partitions)
+        self._to_take = self._revoked_at = None
+        self.partitions = assigned
+        self.last_assigned = LastAssigned(assigned, self.generation)
         self._note(now, MemberHistoryKind.ASSIGNED)
-        if self._joined_topics != self.config.topics:
+        if gave_up or self._joined_topics != self.config.topics:
             self.rejoin()
 
     def _heartbeat_answered(self, response: HeartbeatResponse, now: int) -> None:
@@ -235,7 +268,7 @@ class ClassicMember(MemberClient):
         if because is ErrorAction.REJOIN and self._revoked_at is not None:
             self._heartbeat_at = now + self.config.heartbeat_interval_ms
             return  # it joins when its partitions are revoked
-        self._revoked_at = None
+        self._to_take = self._revoked_at = None
         self.state = State.UNJOINED
         self._joins_because = because
         if because is not ErrorAction.REJOIN:

@@ -94,6 +94,8 @@ class MemberClient(ABC):
 
     config: RetrySettings
     requests: MemberRequests
+    is_cooperative: bool = False
+    """Whether it is a classic member that keeps in a rebalance what it does not lose (KIP-429)."""
 
     def __init__(self, rng: random.Random, member_id: str, generation: int) -> None:
         self.state = State.UNJOINED

@@ -12,8 +12,9 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Final, Protocol
 from uuid import UUID
 
-from protocol.members.assignor import Subscriber, range_assign
+from protocol.members.assignors import ASSIGNORS, subscriber
 from protocol.wire.embedded import (
+    EmbeddedSubscription,
     decode_assignment,
     decode_subscription,
     encode_assignment,
@@ -38,13 +39,14 @@ from protocol.wire.messages import (
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from protocol.members.assignors import ClassicAssignor, LastAssigned
     from protocol.wire.embedded import TopicPartition
 
 PROTOCOL_TYPE: Final = "consumer"
-PROTOCOL_NAME: Final = "range"
 GROUP_KEY: Final = 0  # FindCoordinator's key type of a group
 UNCHANGED: Final = timedelta(milliseconds=-1)
 NO_TOPIC: Final = UUID(int=0)
+NO_SUBSCRIPTION: Final = EmbeddedSubscription(topics=())
 
 FIND_COORDINATOR: Final = FindCoordinatorRequest.__api_key__
 OFFSET_COMMIT: Final = OffsetCommitRequest.__api_key__
@@ -104,6 +106,10 @@ class AnyClassicConfig(AnyConfig, Protocol):
     def rebalance_timeout_ms(self) -> int:
         """The time that others wait for it to rejoin."""
 
+    @property
+    def assignor(self) -> ClassicAssignor:
+        """The assignor that it offers, and that it runs as the leader."""
+
 
 class AnyClassicMember(AnyMember, Protocol):
     """The state of a classic group's member that its requests contain."""
@@ -113,6 +119,8 @@ class AnyClassicMember(AnyMember, Protocol):
         """The settings."""
 
     partitions_of: Mapping[str, int]
+    partitions: tuple[TopicPartition, ...]
+    last_assigned: LastAssigned
 
 
 class AnyConsumerConfig(AnyConfig, Protocol):
@@ -192,7 +200,7 @@ class ClassicMessages(MemberMessages):
     def join(self, member: AnyClassicMember, reason: str) -> Any:
         """Join under the present member id; the first time there is none."""
         config = member.config
-        subscription = encode_subscription(config.topics)
+        subscription = ASSIGNORS[config.assignor].tells(config.topics, member)
         return JoinGroupRequest(
             group_id=config.group_id,
             session_timeout=timedelta(milliseconds=config.session_timeout_ms),
@@ -200,7 +208,11 @@ class ClassicMessages(MemberMessages):
             member_id=member.member_id,
             group_instance_id=config.instance_id,
             protocol_type=PROTOCOL_TYPE,
-            protocols=(JoinGroupRequestProtocol(name=PROTOCOL_NAME, metadata=subscription),),
+            protocols=(
+                JoinGroupRequestProtocol(
+                    name=config.assignor, metadata=encode_subscription(subscription)
+                ),
+            ),
             reason=reason,
         )
 
@@ -239,14 +251,14 @@ class ClassicMessages(MemberMessages):
 
     def assignments(self, member: AnyClassicMember, joined: Any) -> Any:
         """Compute the leader's assignments, which :meth:`sync` sends."""
-        subscribers = []
-        for each in joined.members:
-            subscription = decode_subscription(each.metadata)
-            topics = subscription.topics if subscription else ()
-            subscribers.append(Subscriber(each.member_id, each.group_instance_id, topics))
+        row = ASSIGNORS[member.config.assignor]
+        subscribers = [
+            subscriber(row, each, decode_subscription(each.metadata) or NO_SUBSCRIPTION)
+            for each in joined.members
+        ]
         return tuple(
             SyncGroupRequestAssignment(member_id=member_id, assignment=encode_assignment(owned))
-            for member_id, owned in range_assign(subscribers, member.partitions_of).items()
+            for member_id, owned in row.assign(subscribers, member.partitions_of).items()
         )
 
     def assigned(self, synced: Any) -> tuple[TopicPartition, ...]:

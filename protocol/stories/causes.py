@@ -165,7 +165,7 @@ CAUSES: Final[Mapping[Cause, CauseRow]] = MappingProxyType(
         ),
         Cause.CONFIGS_CHANGED: CauseRow(
             "its assignment configs have changed",
-            "a person or a program changes the group's configs (such as"
+            "a person or a program changes the group's configs (such as group.active.members or"
             " streams.num.standby.replicas): find it",
             is_of_member=False,
         ),

@@ -16,7 +16,7 @@ from protocol.stories.story import StoryOutcome, Wait
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from protocol.stories.story import RebalanceStory, Waited, Who
+    from protocol.stories.story import Happened, RebalanceStory, Waited, Who
 
 TOLD_MS: Final = 100
 """Shorter waits are in the story, and not in its sentence."""
@@ -88,6 +88,12 @@ def person(who: Who) -> str:
     """Return a member's name and host, such as ``member web-3 (10.0.0.4)``."""
     host = who.host.removeprefix("/")
     return f"member {named(who.name)}" + (f" ({named(host)})" if host else "")
+
+
+def event_text(event: Happened) -> str:
+    """Return what happened to a member, such as ``member web-3 (10.0.0.4) left: "bye"``."""
+    reason = f": {quoted(event.reason)}" if event.reason else ""
+    return f"{person(event.who)} {plain(event.what)}{reason}"
 
 
 def seconds(ms: float) -> str:

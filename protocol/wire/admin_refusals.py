@@ -36,6 +36,26 @@ def delete_records(request: m.DeleteRecordsRequest, why: Refusal) -> Entity:
     )
 
 
+def elect_leaders(request: m.ElectLeadersRequest, why: Refusal) -> Entity:
+    """Put the error at the top, and in every partition: version 0 has it only there."""
+    return m.ElectLeadersResponse(
+        throttle_time=NO_THROTTLE,
+        error_code=why.code,
+        replica_election_results=tuple(
+            m.ReplicaElectionResult(
+                topic=topic.topic,
+                partition_result=tuple(
+                    m.PartitionResult(
+                        partition_id=index, error_code=why.code, error_message=why.message
+                    )
+                    for index in topic.partitions
+                ),
+            )
+            for topic in request.topic_partitions or ()
+        ),
+    )
+
+
 def describe_producers(request: m.DescribeProducersRequest, why: Refusal) -> Entity:
     """Put the error in every partition."""
     return m.DescribeProducersResponse(

@@ -146,7 +146,10 @@ _NOT_DONE_HERE: Final = tuple(
             (1, 5), (admin.DescribeLogDirsRequest, admin.DescribeLogDirsResponse),
             DESCRIBE_CLUSTER,
         ),
-        node((0, 2), (admin.ElectLeadersRequest, admin.ElectLeadersResponse), ALTER_CLUSTER),
+        node(
+            (0, 2), (admin.ElectLeadersRequest, admin.ElectLeadersResponse), ALTER_CLUSTER,
+            admin_refusals.elect_leaders,
+        ),
         node(
             (0, 1),
             (admin.AlterPartitionReassignmentsRequest, admin.AlterPartitionReassignmentsResponse),

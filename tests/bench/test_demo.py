@@ -14,12 +14,12 @@ from bench.scenarios.verdict import GroupVerdict, ScenarioVerdict
 ROOT = Path(__file__).parents[2]
 PAID = GroupCosts(
     members=2, generation=3, rebalances=1, causes={}, unavailable_member_ms=500, moved=0,
-    unowned_ms=1_500, failed=0,
+    unowned_ms=1_500, failed=0, revoked=0,
 )  # fmt: skip
 
 
 def test_too_small_a_crowd_is_refused_in_one_sentence(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["--members", "3"]) == 1
+    assert main(["--members", "3"]) == 2
     assert capsys.readouterr().err == (
         "The demo failed: --members must be at least 20: there are ten groups.\n"
     )

@@ -1,6 +1,8 @@
 """What ``rollcall drill`` says, and members that come and go while the load runs."""
 
 import json
+import os
+import re
 import subprocess
 import sys
 import threading
@@ -12,6 +14,7 @@ from msgspec.structs import replace
 from actors.cli import admin
 from actors.cli.client import AdminClient, parse_bootstrap, shown
 from actors.errors import ExitCode
+from actors.telemetry.transports import FILE
 from bench.client.blocking_client import BlockingClient
 from bench.drill_run import ACTIONS
 from bench.drills import main
@@ -20,10 +23,11 @@ from bench.load.driver import LoadSpec
 from bench.load.live import SETTINGS, LiveLoad
 from bench.servers import cleanup
 from bench.servers.rollcall import running_rollcall
-from failover.drills.drill import Action, Workload, names
+from failover.drills.drill import Action, Workload, named, names
 from failover.drills.verdict import DrillRecord, owned_twice
 from protocol.groups.group_types import TABLES
 from protocol.members.history import MemberHistoryKind
+from tests.bench.traces import children, is_rebalance_root, spans_in, the_run
 from tests.clients.confluent import Member, create_topics
 from tests.waiting import LONG_SESSION_MS, until
 
@@ -76,6 +80,12 @@ def test_the_list_names_every_drill(capsys):
     assert listed == [*names(), *HOST_DRILLS]
 
 
+def test_the_list_says_how_long_every_drill_takes(capsys):
+    main(["--list"])
+    lines = capsys.readouterr().out.splitlines()
+    assert all(re.match(r"[\w-]+ +from +[1-9]\d* s  ", line) for line in lines), lines
+
+
 def test_a_drill_must_be_named(capsys):
     assert main([]) == 2
     assert "kill-leader" in capsys.readouterr().out
@@ -108,9 +118,18 @@ def test_nobody_is_silent_while_a_leaders_disk_is_slow(tmp_path):
     told = tmp_path / "verdict.json"
     words = ["drill", "slow-disk", "--members", "20", "--json", str(told)]
     done = subprocess.run(
-        [sys.executable, "-m", "rollcall", *words], capture_output=True, text=True, check=False
+        [sys.executable, "-m", "rollcall", *words],
+        env={**os.environ, FILE: str(tmp_path / "traces" / "traces.jsonl")},
+        capture_output=True,
+        text=True,
+        check=False,
     )
     assert told.exists(), done.stderr
+    spans = spans_in(tmp_path / "traces")
+    below = children(spans, the_run(spans, "drill slow-disk"))
+    steps = [step.do for step in named("slow-disk").steps]
+    assert [each["name"] for each in below] == steps
+    assert any(is_rebalance_root(each) for each in spans), "its cluster is traced beside it"
     rows = {row["name"]: row for row in json.loads(told.read_text())["rows"]}
     stalled_ms = rows["the load itself stood still, max ms"]["value"]
     times = {name for name in rows if name.endswith(" ms")}
@@ -289,5 +308,6 @@ def test_a_report_that_cannot_be_written_is_refused_before_the_drill(capsys):
         main(["kill-leader", "--report", "verdict.pdf"])
     assert ended.value.code == 2
     assert (
-        "argument --report: 'verdict.pdf' must end with .html or .json" in capsys.readouterr().err
+        "argument --report: 'verdict.pdf' must end with .html, .md or .json"
+        in capsys.readouterr().err
     )

@@ -23,7 +23,7 @@ from bench.host_drills.programs import (
 )
 from bench.host_drills.spark_rehearsal import over_spark
 from bench.host_drills.stage import WELL_MS_MAX, HostStage
-from bench.host_drills.table import HOST_COUNTS, HOST_DRILLS, HostDrill
+from bench.host_drills.table import AWAY_S, HOST_COUNTS, HOST_DRILLS, HostDrill
 from bench.hosts.host import DATA
 from bench.load.rehearsal import Rehearsal
 from bench.servers.server import StartError
@@ -193,6 +193,7 @@ class NotingStage(HostStage):
         self.used: set[str] = set()
         self.problem = ""
         self.is_stuck = False
+        self.paused_s = 0.0
         cluster = NotingCluster(hosts[0], [*hosts, *spares])
         rehearsal = NotingRehearsal(row.drill(), NotingClients([*hosts, *spares]))
         super().__init__(NotingNetwork(everybody), cluster, hosts, spares, rehearsal)
@@ -212,6 +213,7 @@ class NotingStage(HostStage):
 
     def pause(self, seconds):
         assert 0 < seconds <= 60
+        self.paused_s += seconds
 
     def status(self):
         by_ip = {host.ip: host for host in self.network}
@@ -281,6 +283,22 @@ def test_the_table_has_every_drill_and_no_name_twice():
         "clock-skewed-host",
     }
     assert not set(HOST_DRILLS) & set(names())
+
+
+@pytest.mark.parametrize("row", HOST_DRILLS.values(), ids=list(HOST_DRILLS))
+def test_the_list_says_how_long_a_drill_waits(row: HostDrill, tmp_path: Path):
+    stage = NotingStage(row, row.hosts_min, tmp_path)
+    row.carry_out(stage)
+    assert stage.paused_s == row.pauses * AWAY_S
+
+
+@pytest.mark.parametrize(
+    "words", [["--types", "share"], ["--group", "orders"], ["--running"], ["--yes"]]
+)
+def test_a_drill_on_hosts_refuses_what_it_would_not_do(words: list[str], capsys):
+    assert drills.main(["lose-host", "--hosts", "3", *words]) == 2
+    said = f"rollcall: Drill lose-host makes its hosts and its members: omit {words[0]}.\n"
+    assert capsys.readouterr().err == said
 
 
 @pytest.mark.parametrize(("row", "count"), RUNS, ids=IDS)
@@ -424,7 +442,7 @@ SPARK = ["lose-host", "--hosts", "3", "--spark-hosts"]
         ),
         (
             ["lose-host", "--hosts", "3", "--running"],
-            "Drill lose-host makes its hosts: omit --running, --data-dir.",
+            "Drill lose-host makes its hosts and its members: omit --running.",
         ),
     ],
 )  # fmt: skip

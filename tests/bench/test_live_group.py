@@ -9,6 +9,7 @@ from bench.scenarios.files import parse
 from bench.scenarios.scenario import Group, WorkloadKind
 from bench.scenarios.values import Protocol
 from failover.drills.checked import DrillError
+from protocol.members.assignors import ClassicAssignor
 from tests.bench.test_drills import WORKLOAD, stable
 
 
@@ -77,12 +78,20 @@ def test_a_stateful_set_has_time_to_replace_its_pods_one_after_the_other(
     assert parse("s", text).duration == duration_s * 1_000
 
 
-def test_what_differs_from_the_group_is_said() -> None:
-    assert (
-        "they use cooperative-sticky; here they use range"
-        in read(described(None, assignor="cooperative-sticky"))[1]
-    )
-    assert "here they use" not in read(described(None, assignor="range"))[1]
+@pytest.mark.parametrize("assignor", ClassicAssignor)
+def test_members_of_a_classic_group_keep_their_assignor(assignor: ClassicAssignor) -> None:
+    group, text = read(described(None, assignor=assignor))
+    assert group.assignor is assignor
+    assert "they use" not in text
+
+
+def test_an_assignor_that_is_not_rehearsed_is_said() -> None:
+    group, text = read(described(None, assignor="my own"))
+    assert group.assignor is ClassicAssignor.RANGE
+    assert "# they use my own" in text
+    group, text = read(described(None, kind="consumer", assignor="uniform"))
+    assert group.assignor is None
+    assert "uniform" not in text
 
 
 def test_names_and_texts_of_clients_stay_within_their_lines() -> None:
@@ -127,7 +136,7 @@ def test_groups_of_every_type_are_imported_from_a_live_cluster(
 
 def test_mistakes_of_the_command_are_one_sentence(capsys: pytest.CaptureFixture[str]) -> None:
     asked = (["--from-group", "g"], 2), (["--from-group", "g", "--bootstrap", "host"], 2)
-    refused = (["--from-group", "g", "--bootstrap", "127.0.0.1:1"], 1)
+    refused = (["--from-group", "g", "--bootstrap", "127.0.0.1:1"], 2)
     for words, code in (*asked, refused):
         assert main(words) == code
         said = capsys.readouterr().err

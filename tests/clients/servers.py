@@ -162,6 +162,12 @@ class RollcallServer:
         self._killed.add(pid)
         _kill({pid: processes.started(pid)})
 
+    def drain(self, node_id: int) -> None:
+        """Move all leaderships away from a coordinator, as an operator does."""
+        command = [_rollcall(), "drain", str(node_id), "--data-dir", str(self._data)]
+        done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=START_S)
+        assert done.returncode == 0, done.stdout + done.stderr
+
     def is_replicated(self) -> bool:
         """Whether nobody is missing and every partition has all its replicas in sync.
 

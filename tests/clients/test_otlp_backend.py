@@ -11,6 +11,7 @@ import pytest
 from confluent_kafka import Consumer
 
 from actors.telemetry.observer import Telemetry
+from actors.telemetry.root_names import ROOT_NAMES
 from actors.telemetry.transports import DEFAULT, TRANSPORTS
 from protocol.stories.causes import Cause
 from tests.actors.telemetry.causes.test_causes import PAIRS, TYPES
@@ -74,7 +75,7 @@ def test_a_rebalance_told_by_facts_is_a_trace_in_the_backend(
     assert telemetry.drops.spans == 0
     trace = find(jaeger, service, member__instance_id="a")
     names = {span["operationName"] for span in trace}
-    assert names == {"rebalance orders", "trigger", "join", "sync"}
+    assert names == {"rebalance: member left", "trigger", "join", "sync"}
     found = root(trace)
     assert found["tags"]["rollcall.rebalance.reason"] == "closing"
     assert found["tags"]["rollcall.generation.after"] == 5
@@ -95,7 +96,7 @@ def test_a_consumer_groups_rebalance_is_a_trace_in_the_backend(
     trace = find(jaeger, "from-consumer-facts", group__type="consumer")
     spans = {span["operationName"]: span["tags"] for span in trace}
     phases = {"trigger", "wait", "assign", "write", "reconcile"}
-    assert set(spans) == {"rebalance orders", *phases, "queue", "compute", "append"}
+    assert set(spans) == {"rebalance: member left", *phases, "queue", "compute", "append"}
     assert spans["assign"]["rollcall.assignor.queue_ms"] == 1.5
     found = root(trace)
     assert found["tags"]["rollcall.rebalance.trigger"] == "member-left"
@@ -123,6 +124,7 @@ def test_every_cause_of_every_type_is_found_in_the_backend(
             continue  # nothing but the member's id changes: there is no rebalance
         found = find(jaeger, "causes", group__type=group_type, rebalance__cause=cause)
         assert root(found)["tags"]["messaging.consumer.group.name"] == GROUP
+        assert root(found)["operationName"] == ROOT_NAMES[cause]
     after = root(find(jaeger, "causes", group__type="streams", rebalance__cause=Cause.FAILOVER))
     (link,) = (each["traceID"] for each in after["references"])
     failover = until(partial(trace_with, jaeger, "causes", link), FOUND_S, "the failover's trace")
@@ -173,7 +175,7 @@ def test_a_restarted_member_is_found_in_the_backend_with_the_partitions_it_moved
     stays.close()
 
     left = root(find(jaeger, "cluster", rebalance__trigger="member-left", members="1"))
-    assert left["operationName"] == "rebalance walkers"
+    assert left["operationName"] == "rebalance: member left"
     tags = left["tags"]
     assert tags["messaging.consumer.group.name"] == "walkers"
     assert tags["messaging.client.id"] == "goes"

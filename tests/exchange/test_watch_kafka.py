@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import re
 import sys
+import urllib.request
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
 
@@ -34,6 +35,7 @@ from tests.clients.modern_members import ShareMember, StreamsMember
 from tests.conftest import rollcall
 from tests.exchange.groups_of_all_types import KAFKA_SETTINGS, settle
 from tests.program import Program
+from tests.promtool import check_metrics, has_promtool
 from tests.waiting import SESSION_MS, patient, until
 
 if TYPE_CHECKING:
@@ -221,9 +223,10 @@ def test_the_groups_of_a_kafka_are_explained(kafka: AclKafka, tmp_path: Path) ->
         until(lambda: all("ASSIGNED 4" in each.lines for each in first.values()), TOLD_S, "a has 4")
         refuse(kafka, tmp_path)
         place = str(tmp_path / "place")
-        watching = Watching(kafka, config, "--state", place)
+        watching = Watching(kafka, config, "--state", place, "--console", "0")
         stack.callback(watching.close)
         come_and_go(watching, members)
+        has_metrics(watching)
         static_members(watching, members)
         of_other_types(kafka, watching)
         kafka.kill_everything()
@@ -245,6 +248,19 @@ def test_the_groups_of_a_kafka_are_explained(kafka: AclKafka, tmp_path: Path) ->
         assert sorted({"classic", "consumer"} - {*listed}) == []
         assert "rollcall-watch" not in listed
     is_told_of_its_end(kafka, admin, config)
+
+
+def has_metrics(watching: Watching) -> None:
+    """What a real watch answers Prometheus has the lag of groups, and no fault."""
+    (console,) = re.findall(r"console: (http\S+)", watching.noted())
+
+    def page() -> str:
+        with urllib.request.urlopen(f"{console}/metrics", timeout=TOLD_S) as answer:
+            return str(answer.read().decode())
+
+    until(lambda: "kafka_consumergroup_lag{" in page(), TOLD_S, "the lag of a group")
+    if has_promtool():
+        check_metrics(page())
 
 
 def refuse(kafka: AclKafka, tmp_path: Path) -> None:

@@ -62,6 +62,7 @@ OURS = {
     *OFFLOAD,
     *NEWER,
     "consumer.static.takeover.enable",
+    "logging.format",
     "group.active.members",
     "group.instance.assignment.retention.ms",
     "group.expected.instance.ids",

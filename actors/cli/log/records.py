@@ -12,7 +12,7 @@ from uuid import UUID
 from kio.schema.leader_change_message.v0 import LeaderChangeMessage
 from kio.serial import entity_reader
 
-from actors.cli.tables import kafka_id
+from actors.cli.output.tables import kafka_id
 from failover.machine_adapters import CATALOG_ADAPTER, MACHINES
 from failover.partition_kinds import CATALOG, kind_of
 from protocol.records import BadRecord, UnknownRecordType

@@ -13,6 +13,7 @@ from actors.cli.offsets.kinds import CLASSIC, DELETED, OFFSET_KINDS
 from actors.cli.offsets.plans import as_csv, read_plan
 from actors.cli.offsets.targets import FROM_COMMITTED, TARGETS, bounded
 from actors.cli.offsets.times import duration_ms, timestamp_ms
+from actors.cli.output.progress import WorkProgress
 from actors.cli.session import FAILED, complain, note, show
 from actors.errors import BadInputError
 from protocol.wire.errors import ErrorCode
@@ -93,16 +94,19 @@ def reset_offsets(client: AdminClient, group_ids: Sequence[str], args: Namespace
     known = {each.group_id: each for each in admin.list_groups(client, (), ())}
     rows: list[tuple[object, ...]] = []
     code = 0
-    for group_id in group_ids:
-        try:
-            new, failed = _reset(client, group_id, known.get(group_id), wanted, args)
-        except ClientError as error:
-            if not args.all_groups:
-                raise
-            complain(str(error))
-            new, failed = {}, FAILED
-        rows += [(group_id, *partition, offset) for partition, offset in new.items()]
-        code = code or failed
+    what = "resetting offsets" if args.execute else "looking for offsets"
+    with WorkProgress(what, is_quiet=args.json) as progress:
+        for number, group_id in enumerate(group_ids):
+            progress.step(number, len(group_ids), "groups")
+            try:
+                new, failed = _reset(client, group_id, known.get(group_id), wanted, args)
+            except ClientError as error:
+                if not args.all_groups:
+                    raise
+                complain(str(error))
+                new, failed = {}, FAILED
+            rows += [(group_id, *partition, offset) for partition, offset in new.items()]
+            code = code or failed
     if args.export:
         print(as_csv(rows, _only_group(args)), end="")
     else:

@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 from actors.cli.client import parse_bootstrap
 from actors.cli.explain import story_as_json, story_lines
+from actors.cli.output.progress import WorkProgress
+from actors.cli.output.tables import documents, table
 from actors.cli.session import note
-from actors.cli.tables import documents, table
 from actors.cluster.listening_ports import LOCAL_HOST
 from actors.errors import BadInputError
 from protocol.stories.sentence import named
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from argparse import ArgumentParser, Namespace, _SubParsersAction
     from collections.abc import Iterable, Iterator
 
+    from actors.watching.ends import PartitionEnds
     from actors.watching.reader import Reader
     from actors.watching.serving import ConsoleThread
     from actors.watching.session import Options, WatchSession
@@ -98,7 +100,9 @@ def add_parser(subparsers: _SubParsersAction[ArgumentParser]) -> None:
 def run(args: Namespace) -> int:
     """Watch until it is stopped. Raises CommandError."""
     from actors.telemetry.group_metrics import GroupMetrics
+    from actors.watching.ends import PartitionEnds
     from actors.watching.exports import WatchExports
+    from actors.watching.lag import WatchedLag
     from actors.watching.place import PlaceFile
     from actors.watching.reader import Reader
     from actors.watching.session import Options, WatchSession
@@ -120,12 +124,14 @@ def run(args: Namespace) -> int:
         observe=exports.observe,
         metrics=metrics,
     )
-    session = WatchSession(reader, options, _Printer(args))
+    printer = _Printer(args)
+    session, ends = WatchSession(reader, options, printer), PartitionEnds(reader)
+    exports.lag = WatchedLag(session, ends).status
     console: ConsoleThread | None = None
     try:
         if args.console is not None:
-            console = _console(session, reader, options, args.console)
-        with _stopped_by_signals() as stop:
+            console = _console(session, ends, options, args.console)
+        with _stopped_by_signals() as stop, _first_read(session, args) as printer.progress:
             session.run(stop, is_once=args.once)
         if args.once and session.is_loaded:
             _print_groups(session, reader, args)
@@ -138,20 +144,28 @@ def run(args: Namespace) -> int:
 
 
 def _console(
-    session: WatchSession, reader: Reader, options: Options, address: str
+    session: WatchSession, ends: PartitionEnds, options: Options, address: str
 ) -> ConsoleThread:
     from actors.watching.console import WatchedSource
-    from actors.watching.ends import PartitionEnds
     from actors.watching.serving import ConsoleThread
 
     host, _, port = address.rpartition(":")
     if not port.isascii() or not port.isdigit() or int(port) > PORT_MAX:
         raise BadInputError(f"--console takes a port, or HOST:PORT, and not {address!r}")
-    source = WatchedSource(session, options.bootstrap, PartitionEnds(reader), options.metrics)
+    source = WatchedSource(session, options.bootstrap, ends, options.metrics)
     console = ConsoleThread(source, host.strip("[]") or LOCAL_HOST, int(port))
     shown = host or LOCAL_HOST
     note(f"console: http://{shown}:{console.port}")
     return console
+
+
+def _first_read(session: WatchSession, args: Namespace) -> WorkProgress:
+    """Show how far the first read is."""
+
+    def state() -> str:
+        return f"{session.watch.records} records of {session.partitions} partitions"
+
+    return WorkProgress("reading", is_quiet=args.json, state=state)
 
 
 @contextlib.contextmanager
@@ -182,15 +196,18 @@ class _Printer:
         self._as_json: bool = args.json
         self._args = args
         self._is_once: bool = args.once
+        self.progress: WorkProgress | None = None
 
     def loaded(self, session: WatchSession) -> None:
         """Say what is watched."""
+        self._end_progress()
         if not self._is_once:
             note(summary(session))
 
     def told(self, stories: Iterable[RebalanceStory]) -> None:
         """Print stories."""
         for story in stories if not self._is_once else ():
+            self._end_progress()
             if self._as_json:
                 print(json.dumps(story_as_json(story)), flush=True)
             else:
@@ -206,6 +223,11 @@ class _Printer:
         else:
             lines = (f"group {named(group_id)}: {each}" for each in storm_lines(storm))
             print("\n".join(lines), flush=True)
+
+    def _end_progress(self) -> None:
+        """End the line of the first read before something else is printed."""
+        if self.progress is not None:
+            self.progress.stop()
 
     def noted(self, sentence: str) -> None:
         """Print a remark."""

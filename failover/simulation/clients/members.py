@@ -39,10 +39,13 @@ LONGER: Final = 5
 class SimulatedMember:
     """Runs one life of one member: polls it, sends its requests, wakes it in time."""
 
-    def __init__(self, cluster: Clients, name: str, config: AnyConfig) -> None:
+    def __init__(
+        self, cluster: Clients, name: str, config: AnyConfig, commit_interval_ms: int
+    ) -> None:
         self.name = name
         topics = TopicMetadata(partitions_of=cluster.partitions_of, names=cluster.topic_names)
         self.member: Member = member_of(config, cluster.rng, topics)
+        self._commit_interval_ms = commit_interval_ms
         self._commits = kind_of(config).commits
         self.is_gone = False
         self._cluster = cluster
@@ -130,7 +133,7 @@ class SimulatedMember:
             and member.state is State.STABLE
             and member.partitions
         ):
-            interval_ms = self._world.settings.commit_interval_ms
+            interval_ms = self._commit_interval_ms
             if self._commit_at:
                 at = self._cluster.rng.choice(member.partitions)
                 member.commit({at: self._cluster.values.draw()})
@@ -196,12 +199,19 @@ class SimulatedMember:
 class MemberSpec:
     """A place for a member; ``driver`` runs its current one.
 
-    ``other`` are the settings of a member of the other protocol, where there may be one.
+    ``other`` are the settings of a member of the other protocol, where there may be one. Its
+    members commit every ``commit_interval_ms``; None: as the simulation's settings say.
     """
 
-    def __init__(self, config: AnyConfig, other: AnyConfig | None = None) -> None:
+    def __init__(
+        self,
+        config: AnyConfig,
+        other: AnyConfig | None = None,
+        commit_interval_ms: int | None = None,
+    ) -> None:
         self.config = config
         self.other = other
+        self.commit_interval_ms = commit_interval_ms
         self.driver: SimulatedMember | None = None
         self.lives = 0
 
@@ -271,7 +281,8 @@ class Clients:
 
     def another(self, spec: MemberSpec, name: str) -> SimulatedMember:
         """Start another member with a seat's settings."""
-        driver = SimulatedMember(self, name, spec.config)
+        interval_ms = spec.commit_interval_ms or self.world.settings.commit_interval_ms
+        driver = SimulatedMember(self, name, spec.config, interval_ms)
         if self.drivers is not None:
             self.drivers.append((spec, driver))
         if len(self._alive) >= self._sweep_at:

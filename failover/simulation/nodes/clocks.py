@@ -25,9 +25,10 @@ class SimulatedWallClock:
         self.led: Mapping[int, int | None] = {}
         self._moved_ms = 0
 
-    def process_started(self) -> None:
-        """Note that a new process reads it, which has seen no move yet."""
+    def process_started(self) -> int:
+        """Note that a new process reads it, which has seen no move yet; return its error."""
         self.noticed_ms, self.led, self._moved_ms = 0, {}, 0
+        return self.error_ms
 
     def set(self, error_ms: int) -> None:
         """Set the error from now on."""

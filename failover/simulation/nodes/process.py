@@ -47,8 +47,7 @@ STALL_MS: Final = 1_000
 """As in the actor's clock: the shortest stall that is noticed."""
 
 WALL_MS: Final = 10_000
-SOON_MS: Final = 500
-"""How often a host gets a reading of the wall clock, and when the next try is if it cannot."""
+"""How often a host gets a reading of the wall clock."""
 
 LOAD_SLICE_RECORDS: Final = 40
 
@@ -149,8 +148,7 @@ class Process:
         """Start a process on the contents of the disk."""
         self.identity = identity
         self.clock = clock
-        self.clock.process_started(self.wall.error_ms)
-        self.wall.process_started()
+        self.clock.process_started(self.wall.process_started())
         self.life += 1
         try:
             self.disk.open(self.directory, f"{self.world.seed}-{self.node_id}-{self.life}")
@@ -194,7 +192,7 @@ class Process:
         if life != self.life or not self.is_alive:
             return
         is_able = not self.is_paused and not self.is_loading
-        self.world.after(WALL_MS if is_able else SOON_MS, self._read_wall, life)
+        self.world.after(WALL_MS if is_able else BEAT_MS, self._read_wall, life)
         if is_able:
             self.event(Host.clock_read, self.world.client_now + self.wall.error_ms)
 

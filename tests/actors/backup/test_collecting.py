@@ -61,6 +61,12 @@ def test_every_partition_is_copied_the_catalogue_last(tmp_path: Path) -> None:
         assert list(read_partition(tmp_path / "b", row)) == STATE[number]
 
 
+def test_how_far_a_backup_is_can_be_shown(tmp_path: Path) -> None:
+    told: list[tuple[int, int]] = []
+    make_backup(FakeLeaders(), tmp_path / "b", lambda *step: told.append(step))
+    assert told == [(done, 5) for done in range(5)]
+
+
 def test_a_copy_that_is_gone_begins_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(collecting, "LEADER_S", 20.0)
     leaders = FakeLeaders()

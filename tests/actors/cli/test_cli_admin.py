@@ -1,47 +1,20 @@
 """Administration over the wire (design, section 6): flags as in Kafka's own tools."""
 
 import base64
-import contextlib
 import json
 import re
 import socket
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 import pytest
-from confluent_kafka import Consumer
 
-from actors.cli import admin, discovery
-from actors.cli import groups as cli_groups
-from actors.cli import main as cli
+from actors.cli import discovery
 from actors.cli.client import AdminClient, parse_bootstrap, shown
 from actors.cli.configs import parse_configs
 from actors.cluster.registry import RegisteredCluster
+from tests.actors.cli.commands import Run, member, rollcall, set_offsets
 from tests.actors.coordinator.coordinators import Cluster, running
 from tests.waiting import WITHIN_S, until
-
-
-class Said:
-    """What a command printed, and its exit code."""
-
-    def __init__(self, code: int, out: str, err: str) -> None:
-        self.code = code
-        self.lines = out.splitlines()
-        self.err = err.strip()
-
-    @property
-    def rows(self) -> list[dict[str, str]]:
-        """Read an aligned table: its columns begin where the header's words do."""
-        header = self.lines[0]
-        starts = [match.start() for match in re.finditer(r"(?<=  )\S|^\S", header)]
-        spans = list(zip(starts, [*starts[1:], None], strict=True))
-        names = [header[a:b].strip() for a, b in spans]
-        return [
-            dict(zip(names, (line[a:b].strip() for a, b in spans), strict=True))
-            for line in self.lines[1:]
-        ]
-
-
-Run = Callable[..., Said]
 
 
 @pytest.fixture(scope="module")
@@ -57,17 +30,6 @@ def run(cluster: Cluster, capsys: pytest.CaptureFixture[str]) -> Run:
     return lambda *words: rollcall(capsys, words[0], *where, *words[1:])
 
 
-def rollcall(capsys: pytest.CaptureFixture[str], *words: str) -> Said:
-    capsys.readouterr()
-    try:
-        code = cli.main(words)
-    except SystemExit as end:
-        assert isinstance(end.code, int)
-        code = end.code
-    said = capsys.readouterr()
-    return Said(code, said.out, said.err)
-
-
 @pytest.fixture
 def topic(run: Run, request: pytest.FixtureRequest) -> str:
     name = f"{request.function.__name__[5:60]}-topic"
@@ -81,33 +43,6 @@ def group(request: pytest.FixtureRequest) -> str:
     return f"{request.function.__name__[5:60]}-group"
 
 
-@contextlib.contextmanager
-def member(cluster: Cluster, group: str, topic: str, **settings: object) -> Iterator[Consumer]:
-    """Hold a real consumer in the group, with all partitions of the topic."""
-    consumer = Consumer(
-        {
-            "bootstrap.servers": cluster.bootstrap,
-            "group.id": group,
-            "client.id": "cli-test",
-            "auto.offset.reset": "earliest",
-            "enable.auto.commit": False,
-            **settings,
-        }
-    )
-    consumer.subscribe([topic])
-    try:
-        until(lambda: consumer.poll(0.05) or consumer.assignment(), 20, "an assignment")
-        yield consumer
-    finally:
-        consumer.close()
-
-
-def set_offsets(cluster: Cluster, group: str, topic: str, offset: int) -> None:
-    """Commit as a client without a group does: topics hold no records, so no tool sets these."""
-    with AdminClient(parse_bootstrap(cluster.bootstrap)) as client:
-        admin.commit_offsets(client, group, {(topic, number): offset for number in range(2)})
-
-
 # --- groups
 
 
@@ -117,7 +52,7 @@ def test_groups_are_listed_by_name_state_and_type(
     set_offsets(cluster, group, topic, 0)
     assert group in run("groups", "--list").lines
     rows = run("groups", "--list", "--state", "--type").rows
-    assert {"GROUP": group, "TYPE": "classic", "STATE": "Empty"} in rows
+    assert {"GROUP": group, "TYPE": "Classic", "STATE": "Empty"} in rows
     assert any(row["GROUP"] == group for row in run("groups", "--list", "--state", "empty").rows)
     stable = run("groups", "--list", "--state", "Stable")
     assert not any(row["GROUP"] == group for row in stable.rows)
@@ -206,22 +141,6 @@ def test_all_groups_are_described_one_table_each(
     said = run("groups", "--describe", "--all-groups", "--state")
     assert said.lines.count("") >= 1
     assert any(line.startswith(f"{group}-2 ") for line in said.lines)
-
-
-def test_events_tell_who_left_and_why(
-    cluster: Cluster, run: Run, topic: str, group: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """KIP-800: the reasons are shown."""
-    monkeypatch.setattr(cli_groups, "group_events", lambda _, *which: cluster.events(*which))
-    with member(cluster, group, topic, **{"group.instance.id": "a"}):
-        words = ("--group", group, "--instance-id", "a", "--reason", "moved house")
-        assert run("members", "--remove", *words).code == 0
-        said = run("groups", "--describe", "--group", group, "--events")
-    assert [row["EVENT"] for row in said.rows][:2] == ["joined", "left"]
-    joined, left = said.rows[:2]
-    assert (left["GROUP-INSTANCE-ID"], left["REASON"]) == ("a", "moved house")
-    assert (joined["CLIENT-ID"], joined["HOST"]) == ("cli-test", "/127.0.0.1")
-    assert left["TIME"].endswith("+00:00")
 
 
 def test_only_a_group_without_members_is_deleted(

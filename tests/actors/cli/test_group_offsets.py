@@ -157,7 +157,9 @@ def test_a_group_with_members_keeps_its_offsets_and_stays(
     with pytest.raises(ClientError, match="NON_EMPTY_GROUP"):
         run(client, "--delete-offsets", "--topic", "b")
     assert run(client, *words, group=None) == (1, []), "the others are reset"
-    assert run(client, "--delete", group=None) == (1, [])
+    code, (row,) = run(client, "--delete", group=None)
+    assert (code, row["group"]) == (1, GROUP)
+    assert "NON_EMPTY_GROUP" in row["status"]
     assert "while it has members" in capsys.readouterr().err
 
 

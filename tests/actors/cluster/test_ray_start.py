@@ -70,6 +70,8 @@ def test_up_status_and_down_find_each_other_through_ray(ray_dir: Path, tmp_path:
         status = json.loads(shown.stdout)
         assert status["bootstrap"] == bootstrap
         assert len(status["workers"]) == 2
+        assert "Traces go where the variables of `ray start` say." in done.stderr
+        assert status["coordinators"][0]["traces"] == {"go": "nowhere", "is_failing": False}
         second = rollcall(*up[:-1], tmp_path / "other", *one, RAY_TMPDIR=str(ray_dir))
         assert second.returncode == ExitCode.ALREADY_RUNNING
         assert "A Rollcall cluster is already running on this Ray" in second.stderr
@@ -81,10 +83,20 @@ def test_up_status_and_down_find_each_other_through_ray(ray_dir: Path, tmp_path:
     gone = rollcall("status", "--address", "auto", RAY_TMPDIR=str(ray_dir))
     assert gone.returncode == ExitCode.NO_CLUSTER
     assert "No Rollcall cluster is running on this Ray" in gone.stderr
-    again = rollcall(*up, RAY_TMPDIR=str(ray_dir), OTEL_SERVICE_NAME="of-this-shell")
+    file = {"ROLLCALL_TRACES_FILE": str(tmp_path / "traces.jsonl")}
+    again = rollcall(*up, RAY_TMPDIR=str(ray_dir), OTEL_SERVICE_NAME="of-this-shell", **file)
     assert again.returncode == 0, again.stderr
     assert bootstrap in again.stdout
-    assert rollcall("down", "--data-dir", data).returncode == 0
+    where = f"to files: {tmp_path / 'traces-<pid>.jsonl'}"
+    assert f"rollcall: Traces go {where}." in again.stderr.splitlines()
+    try:
+        lines = rollcall("status", "--data-dir", data).stdout.splitlines()
+        assert f"traces    {where}" in lines, "the coordinator's process has the variable"
+    finally:
+        assert rollcall("down", "--data-dir", data).returncode == 0
+    log = (data / "logs" / "coordinator-0.log").read_text()
+    assert "traces go nowhere\n" in log
+    assert f"traces go {where}\n" in log
 
 
 def test_no_ray_at_an_address_is_said_in_one_sentence(tmp_path: Path) -> None:

@@ -45,7 +45,7 @@ def test_it_keeps_its_port_if_it_can_and_tells_the_controller(
     monkeypatch.setattr(actor_module, "TELL_S", 0.01)
     nicer: list[int] = []
     monkeypatch.setattr(actor_module, "lower_priority", nicer.append)
-    monkeypatch.setattr(actor_module, "log_to_file", lambda _: None)
+    monkeypatch.setattr(actor_module, "log_to_file", lambda *_: None)
     with socket.create_server((HOST, 0)) as taken:
         wanted = Address(host=HOST, port=taken.getsockname()[1])
         spec = ClusterSpec(

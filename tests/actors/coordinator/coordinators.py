@@ -12,7 +12,6 @@ from actors.coordinator.coordinator import Coordinator
 from actors.telemetry.observer import Telemetry
 from actors.testing.coordinators import Neighbours
 from bench.servers.processes import free_port
-from protocol.groups.facts import MemberEvent
 from tests.waiting import patient
 
 COMMON = {"group.initial.rebalance.delay.ms": "0", "log.flush": "os"}
@@ -39,14 +38,6 @@ class Cluster:
     @property
     def bootstrap(self) -> str:
         return self.spec.bootstrap
-
-    def events(self, node_id: int, group_id: str) -> list[MemberEvent]:
-        """Ask a coordinator for a group's diary, as its Ray actor would be asked."""
-
-        async def ask() -> list[MemberEvent]:
-            return self.coordinators[node_id].events(group_id)
-
-        return asyncio.run_coroutine_threadsafe(ask(), self._loop).result(START_S)
 
     def start(self) -> None:
         self._thread.start()

@@ -66,6 +66,27 @@ def coordinator(*partitions: dict[str, Any]) -> dict[str, Any]:
     }
 
 
+def traces_line(*traces: tuple[str, bool]) -> list[str]:
+    statuses = {
+        node_id: {**coordinator(), "traces": {"go": go, "is_failing": is_failing}}
+        for node_id, (go, is_failing) in enumerate(traces)
+    }
+    lines = as_text(cluster_status(SPEC, [1, 2, 3], statuses, [])).splitlines()
+    return [line for line in lines if line.startswith("traces")]
+
+
+def test_one_line_says_where_traces_go_and_whose_export_failed() -> None:
+    backend, nowhere = "to http://collector:4318 by http/protobuf", "nowhere"
+    assert traces_line() == [], "coordinators of an older version do not say it"
+    assert traces_line((nowhere, False), (nowhere, False)) == ["traces    nowhere"]
+    assert traces_line((backend, False), (backend, True)) == [
+        f"traces    {backend}; the last export of coordinator 1 failed, see its log"
+    ]
+    assert traces_line((nowhere, False), (backend, False), (nowhere, False)) == [
+        f"traces    nowhere from coordinator 0,2; {backend} from coordinator 1"
+    ]
+
+
 def two_of_three() -> dict[str, Any]:
     first = [partition(n, "Leader", (0, 1)) for n in (-1, 0, 2)]
     second = [partition(n, "Follower") for n in (-1, 0, 2)]

@@ -1,6 +1,7 @@
 """What the controller's actor tells coordinators, given what they say of themselves."""
 
 import asyncio
+import logging
 from collections.abc import Sequence
 from dataclasses import asdict, replace
 from typing import Any
@@ -13,6 +14,7 @@ from actors.deployment import mover
 from actors.deployment.controller import SEEN_MS, Controller
 from actors.deployment.status import as_text
 from actors.errors import FailureError
+from failover.control.leadership_planner import Campaign
 from failover.partition_kinds import CATALOG, PLACED
 from failover.partitions.status import PartitionStatus
 from tests.failover.control.test_healing import leads, row
@@ -330,13 +332,40 @@ def test_a_drain_waits_for_the_leaders_of_what_was_handed_over() -> None:
     asyncio.run(test())
 
 
-def test_a_drain_says_what_could_not_be_handed_over() -> None:
+def test_a_drain_says_what_could_not_be_handed_over(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO, "rollcall.controller")
+
     async def test() -> None:
         controller = Controller(SPEC, ElectsLater(SPEC, left=[CATALOG.first]))
         rows = await controller.drain(0)
         assert [row.partition for row in rows if row.leader is None] == [CATALOG.first]
+        controller.announce(0, pid=7)
 
     asyncio.run(test())
+    began, ended, restarted = caplog.messages
+    assert began == "coordinator 0 is being drained: it leads 3 partitions"
+    assert ended == (
+        "coordinator 0 is drained: 2 of its 3 leaderships went to others, 2 to coordinator 1;"
+        " no new leader is known of the catalogue"
+    )
+    assert restarted == "the drain of coordinator 0 has ended: it has restarted"
+
+
+def test_the_end_of_a_drain_and_orders_are_logged_as_sentences(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    caplog.set_level(logging.INFO, "rollcall.controller")
+
+    async def test() -> None:
+        controller = Controller(SPEC, Cluster({}))
+        await controller.end_drain(2)
+        await controller._give([Campaign(1, 0), Campaign(1, -1)])
+
+    asyncio.run(test())
+    assert caplog.messages == [
+        "the drain of coordinator 2 has ended: it may lead again",
+        "coordinator 1 is asked to stand for election in partition 0 and the catalogue",
+    ]
 
 
 def test_a_console_that_is_not_at_its_port_is_said(caplog: pytest.LogCaptureFixture) -> None:

@@ -15,6 +15,7 @@ import pytest
 from confluent_kafka import Consumer
 
 from tests.conftest import RunningCluster, rollcall
+from tests.promtool import check_metrics
 from tests.waiting import WITHIN_S, until
 
 pytestmark = pytest.mark.skipif(
@@ -86,6 +87,11 @@ def test_a_real_prometheus_says_who_rebalanced_and_why(
         "sum(rollcall_rebalance_duration_seconds_count"
         '{group_type="classic", trigger="member-joined"}) >= 1'
     )
-    for query in (joined, "sum(rollcall_coordinator_up) == 3"):
+    elected = 'sum(rollcall_leader_elections_total{kind="groups"}) >= 3'
+    for query in (joined, "sum(rollcall_coordinator_up) == 3", elected):
         until(lambda query=query: ask(prometheus, "query", query=query), WITHIN_S, query)  # type: ignore[misc]
     until(lambda: healths(prometheus) == {"ok"}, WITHIN_S, "every rule can be evaluated")
+    with urllib.request.urlopen(f"{cluster.ready['console']}/metrics", timeout=WITHIN_S) as page:
+        text = page.read().decode()
+    assert 'kafka_consumergroup_members{consumergroup="scraped"' in text
+    check_metrics(text)

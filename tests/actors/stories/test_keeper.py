@@ -24,6 +24,7 @@ class Loop:
         self.keeper = StoryKeeper(0, path, lambda: NOW, self.deliver, self.restored.append)
 
     def deliver(self, entries: Sequence[StoryEntry]) -> None:
+        assert not self.keeper.is_idle
         self.told += entries
         for entry in entries:
             self.keeper.store(entry)
@@ -38,6 +39,7 @@ def test_stories_are_told_stored_and_restored(path: Path) -> None:
     loop = Loop(path)
     loop.keeper.observe(rebalance())
     until(lambda: loop.told, WITHIN_S, "it is told")
+    until(lambda: loop.keeper.is_idle, WITHIN_S, "it is stored")
     loop.keeper.close(WITHIN_S)
     again = Loop(path)
     until(lambda: again.restored, WITHIN_S, "it is restored")

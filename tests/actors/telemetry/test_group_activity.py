@@ -3,11 +3,7 @@
 import random
 from typing import Any
 
-from actors.telemetry import group_activity
-from actors.telemetry.group_activity import GROUPS_MAX, PERIOD_S, GroupActivity
-from actors.telemetry.group_metrics import GroupMetrics
-from actors.telemetry.histograms import SERIES_MAX, Histogram
-from actors.telemetry.metric_table import (
+from actors.metrics.names import (
     GROUP_MEMBERS,
     GROUP_REBALANCES,
     GROUP_REBALANCING,
@@ -15,6 +11,10 @@ from actors.telemetry.metric_table import (
     GROUPS_LEFT_OUT,
     MEMBERS_LEFT_OUT,
 )
+from actors.telemetry import group_activity
+from actors.telemetry.group_activity import GROUPS_MAX, PERIOD_S, GroupActivity
+from actors.telemetry.group_metrics import GroupMetrics
+from actors.telemetry.histograms import SERIES_MAX, Histogram
 from actors.telemetry.rebalance_durations import NOT_KNOWN, RebalanceDurations
 from failover.group_counts import GroupCounts
 from protocol.groups.facts import GroupDeleted, RebalanceOutcome, TopicsCause

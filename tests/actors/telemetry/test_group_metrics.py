@@ -6,8 +6,9 @@ from typing import Any
 
 import pytest
 
+from actors.metrics.names import GROUP_COUNT, GROUP_TYPES
+from actors.metrics.table import ROWS
 from actors.telemetry.group_metrics import GroupMetrics, RecentRate
-from actors.telemetry.metric_table import GROUP_COUNT, GROUP_TYPES, ROWS
 from failover.group_counts import GroupCounts
 from protocol.config import Configs
 from protocol.groups.group_types import TABLES

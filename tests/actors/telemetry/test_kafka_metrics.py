@@ -2,8 +2,9 @@
 
 from pathlib import Path
 
+from actors.metrics.names import GROUP, SHARE
+from actors.metrics.table import ROWS
 from actors.telemetry.kafka_metrics import NOT_SERVED, YAMMER
-from actors.telemetry.metric_table import GROUP, ROWS, SHARE
 
 PAGE = Path(__file__).parents[3] / "docs" / "metrics.md"
 

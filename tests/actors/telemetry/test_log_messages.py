@@ -3,7 +3,7 @@
 import pytest
 
 from actors.telemetry import log_messages
-from actors.telemetry.log_messages import log_message, log_message_for_many
+from actors.telemetry.log_messages import log_fields, log_message, log_message_for_many
 from protocol.groups.classic.partitions_moved import PartitionMovement
 from protocol.groups.facts import (
     GroupDeleted,
@@ -14,6 +14,7 @@ from protocol.groups.facts import (
     TopicsCause,
     TopicsChanged,
 )
+from protocol.stories.causes import CAUSES, Cause
 from tests.actors.telemetry.facts import NOW, member_event, rebalance, target_assigned
 
 MOVED = PartitionMovement(assigned=40, moved=12, added=0, dropped=0)
@@ -100,6 +101,37 @@ def test_the_target_assignment_of_a_streams_group_is_told_in_tasks() -> None:
 
 
 @pytest.mark.parametrize(
+    ("fields", "why"),
+    [
+        (
+            {"cause": member_event(kind=MemberEventKind.LEFT, reason="consumer poll timeout")},
+            "member consumer-1-x (instance a, client consumer-1, /127.0.0.1) left, because its"
+            ' application did not poll in time: "consumer poll timeout"',
+        ),
+        (
+            {"cause": member_event(kind=MemberEventKind.EXPIRED, reason=None), "inferred": "a gap"},
+            "member consumer-1-x (instance a, client consumer-1, /127.0.0.1) sent no heartbeat"
+            " within its session timeout (inferred: a gap)",
+        ),
+        ({"cause": TopicsCause.REGEX_RESOLVED}, "a regular expression matches other topics"),
+        ({"cause": None, "elected_ms": NOW - 500}, CAUSES[Cause.FAILOVER].text),
+        ({"cause": None}, "why is told by rollcall explain"),
+    ],
+)
+def test_a_target_assignment_names_its_cause_as_the_story_does(
+    fields: dict[str, object], why: str
+) -> None:
+    assert log_message(target_assigned(**fields)) == (
+        f"group orders: target assignment 4→5 in 20 ms, uniform by a worker: {why};"
+        " 1 of 2 members got another one, 3 partitions moved"
+    )
+
+
+def test_partitions_that_nobody_has_counted_are_not_told() -> None:
+    assert log_message(target_assigned(partitions_moved=-1)).endswith("members got another one")
+
+
+@pytest.mark.parametrize(
     ("members", "told"),
     [
         (3, "all 3 members have the target assignment of epoch 6, 250 ms after it was made"),
@@ -134,3 +166,11 @@ def test_every_kind_and_trigger_has_its_words() -> None:
     assert set(log_messages.TRIGGERS) == set(RebalanceTrigger)
     assert set(log_messages.TOPICS) == set(TopicsCause)
     assert set(log_messages.OUTCOMES) == set(RebalanceOutcome) - {RebalanceOutcome.STABLE}
+
+
+def test_a_line_names_its_group_and_member_in_fields() -> None:
+    assert log_fields(member_event(member_id="m")) == {"group": "orders", "member": "m"}
+    assert log_fields(rebalance(member_id="")) == {"group": "orders"}
+    cause = member_event(member_id="m")
+    assert log_fields(target_assigned(cause=cause)) == {"group": "orders", "member": "m"}
+    assert log_fields(GroupDeleted(group_id="orders", time_ms=NOW)) == {"group": "orders"}

@@ -1,38 +1,42 @@
 """What a coordinator counts of its background work."""
 
 import re
-import subprocess
-from shutil import which
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
 from typing import Any
 
 import pytest
-from opentelemetry.sdk.metrics.export import InMemoryMetricReader
+from opentelemetry.sdk.metrics.export import InMemoryMetricReader, Sum
 from prometheus_client.parser import text_string_to_metric_families
 
 from actors.console.exposition import exposition
-from actors.telemetry.event_metrics import EventMetrics
-from actors.telemetry.group_metrics import GroupMetrics
-from actors.telemetry.histograms import SLOW_S, Histogram
-from actors.telemetry.metric_table import (
+from actors.metrics.names import (
     COMMIT_LATENCY,
-    GROUP,
     GROUP_MEMBERS,
     GROUP_REBALANCES,
     GROUP_REBALANCING,
     GROUP_STATE,
     HELD_TIME_MS,
+    LAG,
+    LAG_LEFT_OUT,
+    OFFSET,
     PERCENTILES,
     REBALANCE_DURATION,
-    ROWS,
     SYNC_TIME,
-    MetricKind,
 )
+from actors.metrics.row import MetricKind, MetricScope, MetricSource, parts_of
+from actors.metrics.table import ROWS
+from actors.telemetry.event_metrics import EventMetrics
+from actors.telemetry.group_metrics import GroupMetrics
+from actors.telemetry.histograms import SLOW_S, Histogram
+from actors.telemetry.leader_metrics import LeaderMetrics
 from actors.telemetry.metrics import WINDOW_S, BackgroundMetrics, Samples
 from actors.telemetry.observer import exports_metrics, exports_traces
 from actors.telemetry.otlp_metrics import MetricsExport
 from failover.identity import CATALOG_PARTITION
-from failover.partition_kinds import title_of
+from failover.partition_kinds import KINDS, title_of
 from protocol.groups.facts import TargetAssigned, TargetAssignmentFailed
+from tests.promtool import check_metrics, needs_promtool
 
 
 class Clock:
@@ -102,6 +106,7 @@ def status() -> dict[str, Any]:
         **metrics.status(),
         **GroupMetrics(Clock()).status(),
         **EventMetrics(Clock()).status(),
+        **LeaderMetrics().status(),
     }
     known = {"node_id": 0, "state": "Running", "leads": [0, 2], "metrics": counted}
     return {
@@ -155,8 +160,16 @@ def complete_status() -> dict[str, Any]:
     metrics[REBALANCE_DURATION] = durations.status()
     metrics |= dict.fromkeys((COMMIT_LATENCY, SYNC_TIME), seconds.status())
     rest = {"waiting_ms": 0}
-    known["catalog"] = {"partition": CATALOG_PARTITION, "lease_ms": 120, **rest}
-    known["partitions"] = [{"partition": 0, "lease_ms": 130, **rest}, {"partition": 1}]
+    known["catalog"] = {"partition": CATALOG_PARTITION, "lease_ms": 120, "epoch": 3, **rest}
+    known["partitions"] = [
+        {"partition": 0, "lease_ms": 130, "epoch": 4, **rest},
+        {"partition": 1, "epoch": None},
+    ]
+    known["lag"] = {
+        LAG: [["orders", "t", "0", 15]],
+        OFFSET: [["orders", "t", "0", 5]],
+        LAG_LEFT_OUT: [[0]],
+    }
     known["share_state"] = []
     return known
 
@@ -194,13 +207,9 @@ def test_prometheus_is_told_what_a_metric_means() -> None:
     assert about == ["Time that tasks waited for an assignor worker in the last minute."]
 
 
-@pytest.mark.skipif(which("promtool") is None, reason="needs promtool, of Debian's prometheus")
+@needs_promtool
 def test_promtool_finds_no_fault() -> None:
-    text = exposition(complete_status())
-    done = subprocess.run(
-        ["promtool", "check", "metrics"], input=text, capture_output=True, text=True, check=False
-    )
-    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+    check_metrics(exposition(complete_status()))
 
 
 def test_single_groups_and_durations_are_shown_with_their_labels() -> None:
@@ -219,6 +228,8 @@ def test_single_groups_and_durations_are_shown_with_their_labels() -> None:
     assert found[f"{duration}_count", *labels, trigger] == 1
     assert found[f"{duration}_bucket", *labels, ("le", "2.5"), trigger] == 1
     assert found[f"{duration}_bucket", *labels, ("le", "1.0"), trigger] == 0
+    epochs = {key[-1][1]: value for key, value in found.items() if key[0].endswith("der_epoch")}
+    assert epochs == {title_of(CATALOG_PARTITION): 3, "partition 0": 4}
     leases = {key[-1][1]: value for key, value in found.items() if key[0].endswith("lease_seconds")}
     assert leases == {title_of(CATALOG_PARTITION): 0.12, "partition 0": 0.13}
 
@@ -229,64 +240,95 @@ def test_what_has_no_value_is_not_shown() -> None:
     assert families == ["rollcall_under_replicated_partitions"]
 
 
-def test_the_same_is_exported_over_otlp() -> None:
+def exported(
+    source: MetricSource,
+    read: Callable[[MetricScope], Any],
+    histograms: Mapping[str, Histogram] = MappingProxyType({}),
+) -> dict[str, Any]:
+    """Export what one process exports; return the metrics by name."""
     reader = InMemoryMetricReader()
-    metrics = BackgroundMetrics(2, Clock())
-    others = {**GroupMetrics(Clock()).status(), **EventMetrics(Clock()).status()}
-    who = {"service.instance.id": "c"}
-    histograms = {row.key: Histogram() for row in ROWS if row.kind is MetricKind.HISTOGRAM}
-    others |= {GROUP_MEMBERS: [["orders", 3]], GROUP_STATE: [["orders", "share", "Stable", 1]]}
-    others |= {GROUP_REBALANCING: [["orders", 0]], GROUP_REBALANCES: [["orders", 4]]}
-    export = MetricsExport(who, lambda: {**metrics.status(), **others}, histograms, reader)
-    metrics.ran(1.5, 20.0)
+    export = MetricsExport({"service.instance.id": "c"}, read, histograms, reader, [source])
     for row in ROWS:
         if row.key in histograms:
             histograms[row.key].add(0.004, *("x" for _ in row.labels))
     data = reader.get_metrics_data()
     assert data is not None
-    found = {
-        metric.name: [getattr(point, "value", None) for point in metric.data.data_points]
+    assert data.resource_metrics[0].resource.attributes["service.name"] == "rollcall"
+    export.close(1.0)
+    return {
+        metric.name: metric
         for scope in data.resource_metrics[0].scope_metrics
         for metric in scope.metrics
     }
-    points = {
-        metric.name: metric.data.data_points[0]
-        for scope in data.resource_metrics[0].scope_metrics
-        for metric in scope.metrics
+
+
+def expected_of(source: MetricSource) -> dict[str, tuple[str, str]]:
+    return {
+        f"{row.otlp}{end}": (row.unit, row.help)
+        for row in ROWS
+        if row.source is source
+        for end in row.names.values()
     }
-    duration: Any = points["rollcall.rebalance-duration"]
+
+
+def points(metric: Any) -> dict[tuple[str, ...], Any]:
+    """Return the values of a metric by the values of their attributes."""
+    return {
+        tuple(map(str, point.attributes.values())): point.value for point in metric.data.data_points
+    }
+
+
+def test_a_coordinator_exports_what_it_counts() -> None:
+    histograms = {row.key: Histogram() for row in ROWS if row.kind is MetricKind.HISTOGRAM}
+    counted = complete_status()["coordinators"][0]["metrics"]
+    found = exported(MetricSource.COORDINATOR, lambda _: [((), {"metrics": counted})], histograms)
+    duration = found["rollcall.rebalance-duration"].data.data_points[0]
     assert (duration.count, duration.sum) == (1, 0.004)
     assert duration.explicit_bounds == histograms[REBALANCE_DURATION].bounds_s
     assert duration.attributes == {"group_type": "x", "trigger": "x"}
-    member: Any = points["kafka.consumer_group.members"]
-    assert (member.value, member.attributes) == (3, {"messaging.consumer.group.name": "orders"})
-    assert found["group-coordinator-metrics.background-queue-time-ms-max"] == [1.5]
-    assert found["group-coordinator-metrics.background-processing-time-ms-p50"] == [20]
-    assert found["rollcall.assignor.runs"] == [0]
-    assert found["rollcall.assignor.failures"] == [0, 0, 0]
-    assert found["group-coordinator-metrics.share-group-count"] == [0, 0, 0]
-    assert data.resource_metrics[0].resource.attributes["service.name"] == "rollcall"
-    described = {
-        metric.name: (metric.unit, metric.description)
-        for scope in data.resource_metrics[0].scope_metrics
-        for metric in scope.metrics
+    member = found["kafka.consumer_group.members"].data.data_points[0]
+    assert member.attributes == {"messaging.consumer.group.name": 'say "hi"\n'}
+    assert member.value == 3
+    queued = "group-coordinator-metrics.background-queue-time-ms-max"
+    assert points(found[queued]) == {(): 1.5}
+    assert points(found["rollcall.assignor.failures"])["consumer",] == 0
+    assert points(found["rollcall.leader.elections"]) == {(kind.name,): 0 for kind in KINDS}
+    described = {name: (metric.unit, metric.description) for name, metric in found.items()}
+    assert described == expected_of(MetricSource.COORDINATOR)
+    counters = {name for name, metric in found.items() if isinstance(metric.data, Sum)}
+    assert counters == {row.otlp for row in ROWS if row.kind is MetricKind.COUNTER}
+
+
+def test_the_controller_exports_leaders_leases_and_workers() -> None:
+    status = complete_status()
+    found = exported(MetricSource.CONTROLLER, lambda scope: parts_of(status, scope))
+    assert {
+        name: (metric.unit, metric.description) for name, metric in found.items()
+    } == expected_of(MetricSource.CONTROLLER)
+    assert points(found["rollcall.partition.lease"]) == {
+        (title_of(CATALOG_PARTITION),): 120,
+        ("partition 0",): 130,
     }
-    assert described == {
-        f"{row.otlp}{end}": (row.unit, row.help)
-        for row in ROWS
-        if row.otlp and not row.key.startswith(HELD_TIME_MS)
-        for end in row.names.values()
-    }, "the event loop is not watched here"
-    counters = {row.otlp for row in ROWS if row.otlp and row.kind is MetricKind.COUNTER}
-    assert counters == {
-        name
-        for name in described
-        if name.startswith("rollcall.assignor.")
-        or name.endswith(("-rebalance-count", ".write-total"))
-        or (name.startswith(f"{GROUP}.offset-") and name.endswith("-count"))
-        or name == "rollcall.consumergroup.rebalances"
+    assert points(found["rollcall.partition.leader-epoch"])["partition 0",] == 4
+    assert points(found["rollcall.partitions.led"]) == {("0",): 2, ("1",): 0}
+    assert points(found["rollcall.coordinator.up"]) == {("0",): 1, ("1",): 0}
+    assert points(found["rollcall.assignor.waiting"]) == {("0",): 3, ("1",): 0}
+    waiting = found["rollcall.assignor.waiting"].data.data_points[0]
+    assert waiting.attributes == {"worker": "0"}
+
+
+def test_a_watch_exports_lag() -> None:
+    found = exported(MetricSource.WATCH, lambda scope: parts_of(complete_status(), scope))
+    assert {
+        name: (metric.unit, metric.description) for name, metric in found.items()
+    } == expected_of(MetricSource.WATCH)
+    lag = found["kafka.consumer_group.lag"].data.data_points[0]
+    assert lag.value == 15
+    assert lag.attributes == {
+        "messaging.consumer.group.name": "orders",
+        "messaging.destination.name": "t",
+        "messaging.destination.partition.id": "0",
     }
-    export.close(1.0)
 
 
 def test_metrics_are_exported_under_the_same_conditions_as_traces() -> None:

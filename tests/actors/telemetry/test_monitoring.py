@@ -4,13 +4,14 @@ import json
 import re
 import subprocess
 from pathlib import Path
-from shutil import which
 from typing import Any
 
 import pytest
 import yaml
 
-from actors.telemetry.metric_table import ROWS, MetricKind
+from actors.metrics.row import MetricKind
+from actors.metrics.table import ROWS
+from tests.promtool import needs_promtool
 
 FOLDER = Path(__file__).parents[3] / "docs" / "monitoring"
 RULES = FOLDER / "alerts.yml"
@@ -83,7 +84,7 @@ def test_a_rule_uses_metrics_that_exist_and_says_what_to_do(rule: dict[str, Any]
         assert text.endswith(".")
 
 
-@pytest.mark.skipif(which("promtool") is None, reason="needs promtool, of Debian's prometheus")
+@needs_promtool
 def test_promtool_accepts_the_rules() -> None:
     done = subprocess.run(
         ["promtool", "check", "rules", RULES], capture_output=True, text=True, check=False

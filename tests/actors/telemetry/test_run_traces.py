@@ -5,20 +5,18 @@ from __future__ import annotations
 import json
 import os
 import re
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 from opentelemetry.sdk.trace.export import SpanExportResult
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
+from actors.telemetry import trace_file
 from actors.telemetry.observer import Telemetry, exports_traces
-from actors.telemetry.run_traces import TOLD_MAX, RunStep, TracedRun, trace_run
+from actors.telemetry.run_traces import STEPS_MAX, TOLD_MAX, RunStep, TracedRun, trace_run
 from actors.telemetry.trace_file import TraceFile
 from actors.telemetry.transports import FILE, file_of
 from tests.actors.telemetry.facts import NOW, rebalance
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 RUN = TracedRun(
     kind="drill",
@@ -63,6 +61,19 @@ def test_what_was_said_is_bounded() -> None:
     assert (root.attributes or {})["rollcall.run.verdict"] == "none"
 
 
+def test_steps_are_bounded_and_the_variant_is_an_attribute() -> None:
+    exporter = InMemorySpanExporter()
+    steps = [RunStep("kill", NOW, NOW)] * (STEPS_MAX + 5)
+    run = TracedRun(
+        kind="rehearsal", name="r", started_ms=NOW, ended_ms=NOW, variant="static", steps=steps
+    )
+    trace_run(run, exporter)
+    *below, root = exporter.get_finished_spans()
+    assert len(below) == STEPS_MAX
+    assert root.name == "rehearsal r"
+    assert (root.attributes or {})["rollcall.run.variant"] == "static"
+
+
 def test_nothing_is_sent_or_loaded_unless_configured() -> None:
     trace_run(RUN)  # it would wait for a backend that does not exist
 
@@ -82,7 +93,7 @@ def test_traces_are_written_to_a_file(tmp_path: Path, monkeypatch: pytest.Monkey
         for scope in resource["scopeSpans"]
         for span in scope["spans"]
     }
-    assert {"drill kill-leader", "kill", "rebalance orders", "join", "sync"} <= kinds.keys()
+    assert {"drill kill-leader", "kill", "rebalance: member left", "join", "sync"} <= kinds.keys()
     assert re.fullmatch("[0-9a-f]{32}", kinds["kill"]["traceId"])
     assert kinds["kill"]["parentSpanId"] == kinds["drill kill-leader"]["spanId"]
     assert kinds["kill"]["kind"] == 1  # a number, as OTLP has it in JSON
@@ -95,6 +106,42 @@ def test_a_run_is_not_harmed_if_it_cannot_be_traced(
     monkeypatch.setenv(FILE, str(tmp_path / "file" / "traces.jsonl"))
     trace_run(RUN)
     assert "the run cannot be traced" in caplog.text
+
+
+def test_the_files_of_a_process_are_bounded_and_hold_the_newest_lines(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Spans of several times what may be kept; each file is at its bound, each line is whole."""
+    file_max = 20_000
+    monkeypatch.setattr(trace_file, "FILE_BYTES_MAX", file_max)
+    kept = InMemorySpanExporter()
+    trace_run(RUN, kept)
+    spans = kept.get_finished_spans()
+    line_size = len(trace_file.as_line(spans).encode()) + 1
+    assert line_size < file_max
+    files_max = 1 + trace_file.FILES_KEPT
+    exporter, other = TraceFile(tmp_path / "traces.jsonl"), tmp_path / "traces-1.jsonl"
+    other.write_text("another process's\n")
+    name, sizes = f"traces-{os.getpid()}.jsonl", []
+    for _ in range(2 * files_max * file_max // line_size):
+        assert exporter.export(spans) is SpanExportResult.SUCCESS
+        sizes.append((tmp_path / name).stat().st_size)
+    exporter.shutdown()
+    own = sorted(path.name for path in tmp_path.iterdir() if path != other)
+    assert own == [name, *(f"{name}.{number}" for number in range(1, files_max))]
+    assert max(sizes) > file_max - line_size, "a file is filled before the next one begins"
+    for path in tmp_path.iterdir():
+        assert path.stat().st_size <= file_max
+        if path != other:
+            assert all(json.loads(line)["resourceSpans"] for line in path.read_text().splitlines())
+    assert other.read_text() == "another process's\n"
+
+
+def test_the_bounds_of_the_files_are_those_of_the_page() -> None:
+    page = (Path(__file__).parents[3] / "docs" / "tracing.md").read_text()
+    sizes = f"at most three files of {trace_file.FILE_BYTES_MAX >> 20} MiB"
+    assert sizes in page
+    assert 1 + trace_file.FILES_KEPT == 3
 
 
 @pytest.mark.parametrize(

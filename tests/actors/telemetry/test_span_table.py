@@ -10,9 +10,11 @@ from typing import TYPE_CHECKING, Final
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
 from actors.telemetry.compute_traces import ComputeTraces
+from actors.telemetry.root_names import PREFIX, ROOT_NAMES
 from actors.telemetry.run_contexts import RunContexts
 from protocol.groups.classic.partitions_moved import PartitionMovement
 from protocol.groups.facts import TargetAssignmentFailed
+from protocol.stories.causes import Cause
 from tests.actors.telemetry.causes import told
 from tests.actors.telemetry.causes.test_causes import TYPES
 from tests.actors.telemetry.facts import (
@@ -68,8 +70,24 @@ def rows(head: str) -> list[list[str]]:
 
 def test_the_table_has_the_spans() -> None:
     names = {row[0].strip("`") for row in rows("| Span | Below |")}
-    found = {span.name.partition(" ")[0] for span in everything()}
+    found = {span.name.partition(":")[0] for span in everything()}
     assert found == names | {"rebalance", "failover"}
+
+
+def test_the_table_has_the_names_of_root_spans() -> None:
+    listed = rows("| Root span |")
+    assert listed == [[f"`{name}`", f"`{cause}`"] for cause, name in ROOT_NAMES.items()]
+    assert list(ROOT_NAMES) == list(Cause)
+    assert len({*ROOT_NAMES.values()}) == len(Cause)
+
+
+def test_a_root_span_is_named_by_its_cause_and_has_the_group_as_an_attribute() -> None:
+    roots = [each for each in everything() if each.name.startswith(PREFIX)]
+    for each in roots:
+        said = each.attributes or {}
+        assert each.name == ROOT_NAMES[Cause(said["rollcall.rebalance.cause"])]
+        assert said["messaging.consumer.group.name"]
+    assert len(roots) > len({each.name for each in roots})
 
 
 def test_a_span_is_below_the_one_that_the_table_says() -> None:
@@ -78,7 +96,7 @@ def test_a_span_is_below_the_one_that_the_table_says() -> None:
     for span in everything():
         if span.parent is not None and span.parent.span_id in names:
             above = names[span.parent.span_id]
-            assert below[span.name] == ("root" if above.startswith("rebalance ") else above)
+            assert below[span.name] == ("root" if above.startswith(PREFIX) else above)
 
 
 def test_the_table_has_the_attributes() -> None:
@@ -98,7 +116,7 @@ def test_an_attribute_is_on_the_spans_that_the_table_says() -> None:
         for name in NAME.findall(row[0])
     }
     for span in everything():
-        where = "root" if span.name.startswith("rebalance ") else span.name
+        where = "root" if span.name.startswith(PREFIX) else span.name
         wrong = {name for name in span.attributes or {} if where not in on[name]}
         assert not wrong, (where, wrong)
         for event in span.events:

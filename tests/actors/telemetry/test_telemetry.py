@@ -69,7 +69,7 @@ def root_of(spans: list[ReadableSpan]) -> ReadableSpan:
 def test_a_consumer_groups_rebalance_is_one_trace_with_a_span_per_stretch() -> None:
     spans = traced(member_event(), *consumer_rebalance())
     root = root_of(spans)
-    assert root.name == "rebalance orders"
+    assert root.name == "rebalance: member left"
     assert (root.start_time, root.end_time) == (NOW * 10**6, (NOW + 250) * 10**6)
     assert (root.attributes or {})["rollcall.rebalance.trigger"] == "member-left"
     assert [event.name for event in root.events] == ["left"]
@@ -84,7 +84,7 @@ def test_a_consumer_groups_rebalance_is_one_trace_with_a_span_per_stretch() -> N
 def test_a_rebalance_is_one_trace_with_a_span_per_phase() -> None:
     spans = traced(rebalance())
     root = root_of(spans)
-    assert root.name == "rebalance orders"
+    assert root.name == "rebalance: member left"
     assert (root.start_time, root.end_time) == (NOW * 10**6, (NOW + 212) * 10**6)
     phases = {span.name: span for span in spans if span is not root}
     assert set(phases) == {"trigger", "join", "sync"}

@@ -1,5 +1,6 @@
 """What a test may ask of its cluster, with the members of real clients."""
 
+import json
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 
@@ -8,6 +9,7 @@ from confluent_kafka import KafkaError, KafkaException, TopicPartition
 
 from actors.testing.cluster import ClusterForTests, RollcallError
 from tests.clients.confluent import Member
+from tests.conftest import rollcall
 from tests.waiting import WITHIN_S, until
 
 PARTITIONS = 4
@@ -68,7 +70,10 @@ def test_a_member_that_expires_comes_back(scene: Scene, settings: dict[str, str]
     assert scene.cluster.expire(member) == member.member_id
     scene.until(lambda: scene.members[0].revoked, "it is told that it has lost them")
     scene.settle()
-    assert "expired: no heartbeat within its session timeout" in scene.cluster.explain(scene.group)
+    told = scene.cluster.explain(scene.group)
+    assert f"the test has ended the session of {member.member_id}" in told
+    # A consumer group without members assigns nothing, so that is no rebalance of its own.
+    assert settings or "sent no heartbeat within its session timeout; " in told
 
 
 @PROTOCOLS
@@ -89,9 +94,34 @@ def test_a_forced_rebalance_has_its_reason_in_the_story(
     before = len(scene.cluster.explain(scene.group).splitlines())
     scene.cluster.force_rebalance(scene.group)
     scene.settle()
-    told = scene.cluster.explain(scene.group).splitlines()[before:]
-    assert sum("joined" in line for line in told) >= 1
-    assert sum("left" in line for line in told) >= 1
+    told = "\n".join(scene.cluster.explain(scene.group).splitlines()[before:])
+    assert "member rollcall-test (127.0.0.1)" in told
+    assert settings or 'joined, "a test forces a rebalance"' in told
+
+
+@PROTOCOLS
+def test_a_group_is_explained_in_the_sentences_of_the_command(
+    scene: Scene, settings: dict[str, str]
+) -> None:
+    for name in ("web-1", "web-2"):
+        scene.add(**settings, client_id=name)
+        scene.settle()
+    lines = scene.cluster.explain(scene.group).splitlines()
+    told = [each for each in lines if f"  group {scene.group}: " in each]
+    command = ("explain", scene.group, "--bootstrap-server", scene.cluster.bootstrap, "--json")
+    stories = json.loads(rollcall(*command).stdout)["rebalances"]
+    sentences = [f"  group {scene.group}: {each['sentence']}" for each in stories]
+    assert all(line.endswith(end) for line, end in zip(told, sentences, strict=True)), told
+    assert "member web-2 (127.0.0.1) joined; " in sentences[-1]
+    assert "2 of 4 partitions moved" in sentences[-1]
+
+
+def test_a_rebalance_under_way_is_told_with_the_members_that_it_waits_for(scene: Scene) -> None:
+    scene.add(client_id="awaited")
+    scene.settle()
+    scene.cluster.force_rebalance(scene.group)
+    with pytest.raises(RollcallError, match=r"under way for .*; waits for awaited to join"):
+        scene.cluster.await_assigned(scene.group, timeout_s=0)
 
 
 def test_a_group_moves_and_its_member_stays(scene: Scene) -> None:

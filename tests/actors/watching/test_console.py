@@ -14,6 +14,7 @@ from actors.watching.ends import FRESH_S, PartitionEnds
 from actors.watching.session import Options, WatchSession
 from protocol.records import OffsetCommitKey, OffsetCommitValue
 from tests.actors.watching.test_session import BOOTSTRAP, START, A, B, Log, Told
+from tests.promtool import check_metrics, has_promtool
 from tests.protocol.watching.records import NOW, current, epoch, generation, joined, targets
 
 if TYPE_CHECKING:
@@ -77,6 +78,8 @@ def test_groups_and_one_of_them() -> None:
         assert f"kafka_consumergroup_lag{{{labels}}} 15.0" in text
         assert f"kafka_consumergroup_current_offset{{{labels}}} 5.0" in text
         assert "kafka_consumergroup_lag_left_out 0.0" in text
+        if has_promtool():
+            check_metrics(text)
         with pytest.raises(SourceError):
             await watched.remove("g", Member(member_id="x"), "")
 

@@ -25,6 +25,7 @@ GROUPS = {
     "static": ("classic", True, '{ do = "crash", at = "20s", away = "60s" }'),
     "twins": ("classic", True, '{ do = "duplicate", at = "60s" }'),
     "flaps": ("classic", False, '{ do = "flap", at = "20s", every = "15s", topics = ["u"] }'),
+    "cooperates": ("classic", False, '{ do = "rolling-deploy", at = "30s" }'),
     "sleeps": ("classic", False, '{ do = "pause", at = "30s", for = "60s" }'),
     "rolls": ("consumer", False, '{ do = "rolling-deploy", at = "30s" }'),
     "crashes": ("consumer", True, '{ do = "crash", at = "20s", away = "60s" }'),
@@ -44,6 +45,7 @@ SAME = {
     "moved": "moved",
     "unowned-ms": "unowned_ms",
     "failed": "failed",
+    "survivor-revocations": "revoked",
 }
 """Costs of a history by the fields of a scenario's costs."""
 
@@ -52,6 +54,8 @@ def written():
     text = SCENARIO
     for name, (protocol, is_static, behaviour) in GROUPS.items():
         text += f'[[groups]]\nname = "{name}"\ntopics = ["t"]\nprotocol = "{protocol}"\n'
+        if name == "cooperates":
+            text += 'assignor = "cooperative-sticky"\nrevoke_time = "1s"\n'
         text += f"static = {str(is_static).lower()}\nbehaviours = [{behaviour}]\n"
     return parse("every-kind", text)
 

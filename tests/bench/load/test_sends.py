@@ -7,7 +7,13 @@ import pytest
 
 from bench.client.paced_work import PER_TURN
 from bench.load import driver as drivers
-from bench.load.driver import LATE_MS, CoordinatorLookups, MemberDriver, SendCounts
+from bench.load.driver import (
+    LATE_MS,
+    CoordinatorLookups,
+    MemberDriver,
+    SendCounts,
+    next_due_ms,
+)
 from protocol.members.client import State
 
 
@@ -25,6 +31,14 @@ def test_a_request_is_late_if_it_was_due_long_before(due_ms, now_ms, late):
     counts = SendCounts()
     counts.count(due_ms, now_ms)
     assert counts == SendCounts(sent=1, late=late)
+
+
+@pytest.mark.parametrize(
+    ("due_ms", "now_ms", "next_ms"),
+    [(0, 5_300, 6_300), (5_000, 5_000, 6_000), (5_000, 5_300, 6_000), (5_000, 7_300, 8_000)],
+)
+def test_a_late_commit_does_not_shift_the_times_of_later_ones(due_ms, now_ms, next_ms):
+    assert next_due_ms(due_ms, 1_000, now_ms) == next_ms
 
 
 class Beating:

@@ -11,6 +11,7 @@ from msgspec.structs import fields
 
 from bench.rehearse import _parser
 from bench.scenarios.behaviours import Behaviour
+from bench.scenarios.conditions import RUN_MEASURES
 from bench.scenarios.faults import Fault
 from bench.scenarios.files import parse, parse_variants
 from bench.scenarios.inference import InferredCause
@@ -38,6 +39,9 @@ NOTHING_GIVEN = {
     "protocol": "as before",
     "rack": "any",
     "node": "the coordinator",
+    "assignor": "range",
+    "slow_pods": "all",
+    "commit_interval_ms": "the scenario's",
 }
 """What it means that a setting is not given, where that is not: no limit."""
 
@@ -117,6 +121,8 @@ def test_the_causes_and_measures_are_explained() -> None:
     assert known < {*map(str, Cause)}
     measures = PAGE.split("Measures are ", 1)[1].split(".", 1)[0]
     assert re.findall(r"`(\w+)`", measures) == list(MEASURES)
+    of_runs = PAGE.split("Measures of the whole run are ", 1)[1].split(".", 1)[0]
+    assert re.findall(r"`(\w+)`", of_runs) == list(RUN_MEASURES)
 
 
 def test_the_options_are_explained() -> None:

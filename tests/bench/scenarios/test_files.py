@@ -9,6 +9,7 @@ from bench.scenarios.lines import line_of
 from bench.scenarios.scenario import WorkloadKind
 from bench.scenarios.values import DURATION_MS_MAX, Amount, Duration, Protocol
 from failover.drills.checked import DrillError
+from protocol.members.assignors import ClassicAssignor
 from tests.effort import examples
 
 GOOD = """\
@@ -41,6 +42,18 @@ def test_what_is_not_said_has_its_usual_value() -> None:
     (group,) = parse("s", GOOD).groups
     assert (group.protocol, group.workload) == (Protocol.CLASSIC, WorkloadKind.DEPLOYMENT)
     assert (group.replicas, group.static, group.behaviours) == (3, False, ())
+
+
+def test_an_assignor_may_be_that_of_the_classic_members_of_a_later_revision() -> None:
+    lines = ('protocol = "consumer"', 'assignor = "sticky"', DEPLOY + 'protocol = "classic"')
+    assert parse("s", group_with(*lines)).groups[0].assignor is ClassicAssignor.STICKY
+
+
+def test_a_group_commits_as_often_as_it_says_or_else_as_often_as_the_scenario() -> None:
+    text = f"commit_interval_ms = 7000\n{GOOD}"
+    for made, expected in ((parse("s", text), 7_000),
+                           (parse("s", f"{text}commit_interval_ms = 100\n"), 100)):  # fmt: skip
+        assert made.commit_ms(made.groups[0]) == expected
 
 
 def group_with(*lines: str) -> str:
@@ -78,6 +91,20 @@ def group_with(*lines: str) -> str:
         (
             group_with('protocol = "share"', 'revoke_time = "1s"'),
             "line 11: group a: members of share groups revoke nothing.",
+        ),
+        (
+            group_with("slow_pods = 1"),
+            "line 10: group a: slow_pods says which pods need the revoke_time, and there is none.",
+        ),
+        (
+            group_with('protocol = "consumer"', 'assignor = "sticky"'),
+            "line 11: group a: assignor is for classic members: the coordinator assigns to members"
+            " of consumer groups.",
+        ),
+        (
+            group_with('assignor = "uniform"'),
+            "assignor is 'uniform': invalid enum value 'uniform' (there are range, roundrobin,"
+            " sticky, cooperative-sticky).",
         ),
         (
             group_with('protocol = "consumer"', "session_timeout_ms = 10000"),

@@ -16,17 +16,21 @@ A, J, H, L, LOST = (
     MemberHistoryKind.LOST,
 )
 CHANGED_MS = 100
+T0, T1 = ("t", 0), ("t", 1)
 
 
-def life(name, number, *events, started=0, ended=None, static=False, subscribed=()):
+def life(
+    name, number, *events, started=0, ended=None, static=False, subscribed=(), cooperative=False
+):
     timeline = MemberTimeline(
-        group_id="a", name=name, is_static=static,
+        group_id="a", name=name, is_static=static, is_cooperative=cooperative,
         events=[
             MemberHistoryEvent(
                 time_ms=time_ms, kind=kind, member_id="m", instance_id=None,
                 generation=generation, error="unknown_member_id" if kind is LOST else None,
+                partitions=tuple(partitions),
             )
-            for time_ms, kind, generation in events
+            for time_ms, kind, generation, *partitions in events
         ],
     )  # fmt: skip
     return LifeRecord(Life("a", name, number), started, ended, timeline, subscribed)
@@ -126,6 +130,30 @@ CASES = {
         {"joined": 1, "expired": 1},
     ),
     "a subscription changes": ([stays("x", 1, 2, subscribed=(190,))], {"subscribed": 1}),
+    "a member joins, and the others give partitions up for it": (
+        [
+            life(
+                "x", 1, (10, A, 1, T0, T1), (205, J, 2, T0, T1), (210, A, 2, T0), (305, J, 3, T0),
+                (310, A, 3, T0), cooperative=True,
+            ),
+            life(
+                "y", 2, (205, J, 2), (210, A, 2), (305, J, 3), (310, A, 3, T1), started=190,
+                cooperative=True,
+            ),
+        ],
+        {"joined": 1, "revoked": 1},
+    ),
+    "another one joins while partitions are given up": (
+        [
+            life(
+                "x", 1, (10, A, 1, T0, T1), (205, J, 2, T0, T1), (210, A, 2, T0), (305, J, 3, T0),
+                (310, A, 3, T0), cooperative=True,
+            ),
+            stays("y", 2, 2, 3, started=190),
+            life("z", 3, (305, J, 3), (310, A, 3), started=250),
+        ],
+        {"joined": 2},
+    ),
     "nobody knows why": ([stays("x", 1, 2)], {"other": 1}),
 }  # fmt: skip
 

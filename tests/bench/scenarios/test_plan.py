@@ -62,6 +62,17 @@ def test_without_behaviours_members_are_steady() -> None:
     assert plan.changed_ms == 600_000
 
 
+def test_the_first_of_every_replicas_pods_are_slow_to_revoke() -> None:
+    lines = ("replicas = 4", 'revoke_time = "5s"', "slow_pods = 1")
+    started = [each.life for each in expand(scenario(*lines, behaviour=DEPLOY)).steps
+               if isinstance(each.action, Start)]  # fmt: skip
+    assert [life.is_slow for life in started] == [True, False, False, False] * 2
+    plan = expand(scenario(*lines, 'workload = "StatefulSet"', behaviour=DEPLOY))
+    slow = {step.life.name for step in plan.steps if step.life.is_slow}
+    assert slow == {"a-0"}, "also after the deploy"
+    assert all(step.life.is_slow for step in expand(scenario('revoke_time = "5s"')).steps)
+
+
 def test_a_stateful_set_replaces_one_pod_after_the_other_from_the_highest_on() -> None:
     plan = expand(scenario('workload = "StatefulSet"', "replicas = 3", behaviour=DEPLOY))
     assert told(plan) == [

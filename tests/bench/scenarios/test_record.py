@@ -62,6 +62,40 @@ def test_a_handover_has_its_costs():
     assert paid.unavailable_member_ms == 50, "from the rebalance to the assignment"
     assert paid.unowned_ms == 150, "from the end of x to the assignment of y"
     assert (paid.moved, paid.failed) == (2, 0)
+    assert paid.revoked == 0, "y had nothing that could be taken, and x does not survive"
+
+
+SHARED = record(
+    life("x", 1, event(20, A, 1, T0, T1), event(300, R, 1), event(310, J, 2), event(320, A, 2, T0)),
+    life("y", 2, event(320, A, 2, T1), started_ms=200),
+)
+"""A second member comes, and takes half of what the first one had."""
+
+
+def test_what_is_taken_from_a_survivor_is_counted():
+    assert costs(SHARED, "a").revoked == 2, "all that it gave up in the rebalance"
+    gone = life("x", 1, *SHARED.lives[0].timeline.events, ended_ms=500)
+    assert costs(record(gone, SHARED.lives[1]), "a").revoked == 0
+    young = life("x", 1, *SHARED.lives[0].timeline.events, started_ms=100)
+    assert costs(record(young, SHARED.lives[1]), "a").revoked == 0
+
+
+def test_a_cooperative_member_goes_on_with_what_it_keeps():
+    """KIP-429: only what it gives up has no owner, until another member is given it."""
+    gives = life(
+        "x", 1, event(10, J, 1), event(20, A, 1, T0, T1), event(300, R, 1, T0, T1),
+        event(310, J, 2, T0, T1), event(350, A, 2, T0), event(360, J, 3, T0), event(400, A, 3, T0),
+    )  # fmt: skip
+    takes = life("y", 2, event(310, J, 2), event(350, A, 2), event(360, J, 3), event(410, A, 3, T1),
+                 started_ms=290)  # fmt: skip
+    lives = [
+        replace(each, timeline=replace(each.timeline, is_cooperative=True))
+        for each in (gives, takes)
+    ]
+    paid = costs(record(*lives), "a")
+    assert (paid.unowned_ms, paid.moved, paid.rebalances) == (60, 1, 2)
+    assert paid.unavailable_member_ms == 60 + 50, "the new one only, which owns nothing until 410"
+    assert costs(record(gives, takes), "a").unavailable_member_ms == 200
 
 
 def test_what_was_before_the_first_change_costs_nothing():
@@ -125,9 +159,14 @@ def test_every_setting_of_expect_limits_something():
         ("rebalances_max = 0", "1 rebalances, and at most 0 were expected."),
         ("unavailable_member_seconds_max = 0.04", "0.05 unavailable member-seconds, and at most"),
         ("unowned_seconds_max = 0.1", "0.15 seconds without an owner of a partition, and at most"),
+        ("rebalances_min = 2", "1 rebalances, and at least 2 were expected."),
+        ("failed_members_min = 1", "0 failed members, and at least 1 were expected."),
+        ("members_min = 2", "1 members in the end, and at least 2 were expected."),
+        ("partitions_moved_max = 1", "2 partitions moved, and at most 1 were expected."),
+        ("survivor_revocations_min = 1", "0 partitions taken from members that lived all the time"),
     ],
 )
-def test_a_verdict_says_which_limit_is_exceeded(expect, sentence):
+def test_a_verdict_says_which_limit_is_not_kept(expect, sentence):
     verdict = judge(scenario(expect), HANDED_OVER, "simulated")
     assert not verdict.is_clean
     assert f"a: {sentence}" in text_of(verdict)

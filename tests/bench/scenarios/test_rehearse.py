@@ -1,14 +1,21 @@
 """``rollcall rehearse``: what it prints and returns."""
 
 import json
+import resource
 import shutil
+from dataclasses import replace
 
 import pytest
 
+from bench.rehearsals.comparison import Comparison
 from bench.rehearse import main
-from bench.scenarios import history
-from bench.scenarios.files import names
+from bench.scenarios import history, simulated
+from bench.scenarios.conditions import FailOn
+from bench.scenarios.files import names, parse
+from bench.scenarios.plan import expand
+from bench.scenarios.verdict import judge
 from bench.servers.processes import free_port
+from tests.small_disk import fill, mounted
 
 SMALL = """
 about = "three members"
@@ -90,8 +97,51 @@ def test_bad_input_is_one_sentence(file, capsys):
 
 
 def test_a_document_that_cannot_be_written_is_told(file, capsys):
-    assert main(["--simulate", str(file), "--json", "/proc/verdict.json"]) == 1
-    assert "The rehearsal could not be completed: " in capsys.readouterr().err
+    for path, why in (
+        ("/proc/verdict.json", "No such file or directory"),
+        ("/dev/full", "No space left on device"),
+    ):
+        assert main(["--simulate", str(file), "--json", path]) == 2
+        told = capsys.readouterr()
+        sentence = f"{path} cannot be written: {why}."
+        assert told.err == f"rollcall: The rehearsal could not be completed: {sentence}\n"
+        assert "\nclean\n" in told.out, "the verdict is not lost"
+
+
+@pytest.mark.parametrize("option", ["--json", "--markdown", "--report"])
+def test_a_disk_that_is_full_in_the_end_leaves_no_half_of_a_file(file, tmp_path, capsys, option):
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    out = tmp_path / "verdict.html"
+    resource.setrlimit(resource.RLIMIT_FSIZE, (100, hard))
+    try:
+        code = main(["--simulate", str(file), option, str(out)])
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    assert code == 2
+    told = capsys.readouterr()
+    sentence = f"{out} cannot be written: File too large."
+    assert told.err == f"rollcall: The rehearsal could not be completed: {sentence}\n"
+    assert "\nclean\n" in told.out
+    assert list(tmp_path.glob("verdict*")) == []
+
+
+def test_without_java_nothing_is_run(file, capsys, monkeypatch, tmp_path):
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.delenv("JAVA_HOME", raising=False)
+    for option in ("--kafka", "--history"):
+        words = [option] if option == "--kafka" else [option, str(tmp_path / "histories")]
+        assert main(["--simulate", str(file), *words]) == 2
+        told = capsys.readouterr()
+        assert told.err == "rollcall: Java 17 is needed here and no java was found.\n"
+        assert told.out == ""
+
+
+def test_a_group_of_a_cluster_that_does_not_answer_is_bad_input(capsys):
+    at = f"127.0.0.1:{free_port()}"
+    assert main(["--from-group", "orders", "--bootstrap", at]) == 2
+    said = capsys.readouterr().err
+    assert said.startswith(f"rollcall: {at} cannot be reached")
+    assert said.count("\n") == 1
 
 
 @pytest.mark.parametrize(
@@ -99,6 +149,10 @@ def test_a_document_that_cannot_be_written_is_told(file, capsys):
     [
         (["--variant", "none"], "There is no variant 'none': use base."),
         (["--fail-on", "b:rebalances>1"], "--fail-on b:rebalances>1: there is no such group."),
+        (
+            ["--history", "/proc/version"],
+            "/proc/version is no directory: name another one for --history.",
+        ),
     ],
 )
 def test_an_option_that_does_not_fit_is_told_before_the_run(file, capsys, words, sentence):
@@ -115,7 +169,10 @@ def test_a_cluster_that_does_not_answer_is_bad_input(file, capsys):
         assert f"rollcall: {sentence}" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("condition", ["rebalances", "rebalances>", "rebalance>1", "rebalances>x"])
+@pytest.mark.parametrize(
+    "condition",
+    ["rebalances", "rebalances>", "rebalance>1", "rebalances>x", "a:late_requests_percent>1"],
+)
 def test_a_condition_that_makes_no_sense_is_told(file, capsys, condition):
     with pytest.raises(SystemExit) as ended:
         main(["--simulate", str(file), "--fail-on", condition])
@@ -132,6 +189,30 @@ def test_a_condition_to_fail_on_decides_the_exit_code(file, tmp_path, capsys):
     assert f"{sentence}\nNOT CLEAN" in capsys.readouterr().out
     document = json.loads(out.read_text())
     assert (document["clean"], document["fail_on"]) == (False, [sentence])
+
+
+def test_lateness_decides_if_it_is_asked_to():
+    scenario = parse("small", SMALL)
+    record = replace(
+        simulated.run(scenario, expand(scenario), lambda _at_ms, _text: None),
+        requests=400, late_requests=6, late=1, stalled_ms=700,
+    )  # fmt: skip
+    verdict = judge(scenario, record, "real")
+    assert verdict.is_clean, "lateness is this machine's, unless somebody limits it"
+    for text, sentence in (
+        ("late_requests_percent>1", "1.5 % of the requests were late"),
+        ("late_steps>0", "1 steps of the plan were late"),
+        ("stalled_seconds>=0.7", "0.7 seconds for which the members' process stood still"),
+    ):
+        told = Comparison([verdict], [FailOn.parse(text)])
+        assert not told.is_clean
+        assert told.failures() == [f"real, base: {sentence}: fails on {text}."]
+        assert told.document()["late_requests_percent"] == 1.5
+        assert f"- real, base: {sentence}" in told.markdown()
+        assert "6 of 400 requests (1.50%) were late" in told.markdown()
+    assert Comparison([verdict], [FailOn.parse("late_requests_percent>1.5")]).is_clean
+    calm = judge(scenario, replace(record, late_requests=0, late=0), "real")
+    assert "0 of 400 requests (0.00%) were late." in Comparison([calm]).markdown()
 
 
 def test_variants_are_compared(file, tmp_path, capsys):
@@ -183,5 +264,22 @@ def test_a_history_can_be_kept_once(file, tmp_path, capsys, monkeypatch):
     rows = json.loads((run / "_run.json").read_text())["rows"]
     assert rows["started"] == 3
     assert sum(rows.values()) > history.ROWS_AT_ONCE, "it is written in parts"
-    assert main(words) == 1
-    assert f"{run} exists: remove it" in capsys.readouterr().err
+    assert main(words) == 2
+    told = capsys.readouterr()
+    assert told.err == f"rollcall: {run} exists: remove it, or name another directory.\n"
+    assert told.out == "", "that is known before the run"
+
+
+@pytest.mark.thorough
+@pytest.mark.timeout(600)
+@pytest.mark.filterwarnings("ignore::ResourceWarning")
+@pytest.mark.skipif(shutil.which("java") is None, reason="PySpark needs Java 17")
+def test_a_history_on_a_full_disk_is_not_half_written(file, tmp_path, capsys):
+    with mounted(tmp_path / "small") as disk:
+        fill(disk)
+        assert main(["--simulate", str(file), "--history", str(disk / "runs")]) == 2
+        told = capsys.readouterr()
+        assert "rollcall: The rehearsal could not be completed: " in told.err
+        assert f"A run cannot be written to {disk / 'runs'}" in told.err
+        assert "\nclean\n" in told.out
+        assert [*disk.rglob("run_id=*")] == []

@@ -17,12 +17,18 @@ from bench.scenarios.verdict import ScenarioVerdict, judge
 Costs = Mapping[str, GroupCosts]
 
 SHOWS: Final[Mapping[str, Callable[[Costs], bool]]] = {
+    "assignment-interval": lambda of: of["consumer"].rebalances > 8 < of["streams"].rebalances,
     "autoscaler-flapping": lambda of: (
         of["hasty"].rebalances > 3 * of["patient"].rebalances and of["hasty"].moved > 50
     ),
     "bad-application": lambda of: of["bad"].rebalances > 20 and not of["neighbour"].rebalances,
     "churn": lambda of: (
         of["classic"].unavailable_member_ms > 10 * of["modern"].unavailable_member_ms
+    ),
+    "cooperative-deploy": lambda of: (
+        min(of["range"].unavailable_member_ms, of["sticky"].unavailable_member_ms)
+        > 5 * of["cooperative"].unavailable_member_ms
+        and of["range"].moved > 2 * max(of["sticky"].moved, of["cooperative"].moved)
     ),
     "crash-restart": lambda of: (
         of["same-instance-id"].rebalances == 0
@@ -36,12 +42,19 @@ SHOWS: Final[Mapping[str, Callable[[Costs], bool]]] = {
     "kafka-broker-failure": lambda of: not any(each.moved for each in of.values()),
     "kafka-broker-rolling-bounce": lambda of: not any(each.moved for each in of.values()),
     "kafka-consumer-bounce": lambda of: of["classic"].rebalances == of["modern"].rebalances == 6,
+    "kafka-consumer-migration": lambda of: (
+        of["upgrade-static"].moved == of["downgrade-static"].moved == 0
+        and min(of["upgrade"].moved, of["downgrade"].moved) > 0
+    ),
     "kafka-consumer-failure": lambda of: (
         of["classic"].causes == of["modern"].causes == {"expired": 1}
     ),
-    "kafka-static-bounce": lambda of: of["static"].moved == 0 and of["dynamic"].rebalances == 6,
-    "kafka-static-fencing": lambda of: of["static"].failed == of["static"].members == 3,
-    "kafka-static-persisted": lambda of: of["static"].moved == 0,
+    "kafka-static-bounce": lambda of: (
+        of["static"].revoked == of["modern-static"].revoked == 0
+        and min(of["dynamic"].revoked, of["modern-dynamic"].revoked) > 0
+    ),
+    "kafka-static-fencing": lambda of: (of["static"].failed, of["modern"].failed) == (1, 0),
+    "kafka-static-persisted": lambda of: of["static"].moved == of["modern"].moved == 0,
     "leader-loss-in-deploy": lambda of: of["orders"].rebalances == 0,
     "long-pauses": lambda of: (
         of["shorter"].rebalances == 0 and min(of["longer"].moved, of["modern"].moved) > 0
@@ -49,6 +62,7 @@ SHOWS: Final[Mapping[str, Callable[[Costs], bool]]] = {
     "mass-restart": lambda of: (
         of["static"].rebalances == 0 and of["dynamic"].unowned_ms > 2 * of["static"].unowned_ms
     ),
+    "mass-restart-ten-thousand": lambda of: not any(each.moved for each in of.values()),
     "migration-in-deploy": lambda of: (
         of["static"].rebalances == 0
         and of["orders"].unavailable_member_ms < of["stays-classic"].unavailable_member_ms
@@ -60,6 +74,9 @@ SHOWS: Final[Mapping[str, Callable[[Costs], bool]]] = {
     "poll-timeout": lambda of: of["dynamic"].rebalances == of["modern"].rebalances == 4,
     "rolling-deploy": lambda of: of["static"].moved == 0 and of["dynamic"].moved > 50,
     "scale-steps": lambda of: of["ordered"].rebalances > of["at-once"].rebalances > 0,
+    "session-timeouts": lambda of: (
+        of["crashes"].unowned_ms > 40_000 and of["pauses"].rebalances == 0
+    ),
     "slow-revokes": lambda of: (
         of["classic"].unavailable_member_ms > 10 * of["modern"].unavailable_member_ms
         and of["classic"].unavailable_member_ms > 10 * of["quick"].unavailable_member_ms
@@ -90,7 +107,9 @@ def shortened(scenario: Scenario) -> Scenario:
     if scenario.members <= MEMBERS_MAX:
         return scenario
     groups = [
-        replace(group, replicas=group.replicas // 20)
+        replace(
+            group, replicas=group.replicas // 20, expect=replace(group.expect, members_min=None)
+        )
         for group in scenario.groups
         if group.name.removesuffix("-0") == group.name.rstrip("-0123456789")
     ]
@@ -114,6 +133,25 @@ def test_a_shipped_scenario_is_clean_and_shows_what_it_is_about(name: str) -> No
     assert SHOWS[name](costs), text_of(verdict)
 
 
+HAPPENS: Final = [
+    "kafka-consumer-bounce",
+    "kafka-consumer-failure",
+    "kafka-consumer-migration",
+    "kafka-static-bounce",
+    "kafka-static-fencing",
+]
+"""Those that assert that something happens to members."""
+
+
+@pytest.mark.parametrize("name", HAPPENS)
+def test_what_kafkas_system_tests_must_see_is_missed_where_nothing_happens(name: str) -> None:
+    scenario = found(name)
+    calm = [replace(group, behaviours=()) for group in scenario.groups]
+    verdict = simulated_verdict(replace(scenario, groups=tuple(calm), faults=()))
+    assert not verdict.is_clean
+    assert "were expected" in text_of(verdict)
+
+
 @pytest.mark.parametrize("name", KAFKAS)
 def test_kafkas_system_tests_hold_in_every_variant(name: str) -> None:
     variants = found_variants(name)
@@ -121,3 +159,32 @@ def test_kafkas_system_tests_hold_in_every_variant(name: str) -> None:
     for variant, scenario in variants.items():
         verdict = simulated_verdict(scenario)
         assert verdict.is_clean, f"{variant}: {text_of(verdict)}"
+
+
+def variants_of(name: str) -> dict[str, Costs]:
+    """Return what each variant costs each group; all must be clean."""
+    found = {}
+    for variant, scenario in found_variants(name).items():
+        verdict = simulated_verdict(scenario)
+        assert verdict.is_clean, f"{variant}: {text_of(verdict)}"
+        found[variant] = {each.group.name: each.costs for each in verdict.groups}
+    return found
+
+
+def test_a_shorter_session_finds_crashes_sooner_and_takes_a_pause_for_one() -> None:
+    costs = variants_of("session-timeouts")
+    in_order = [costs[variant] for variant in ("10s", "20s", BASE, "2m")]
+    unowned = [of["crashes"].unowned_ms for of in in_order]
+    assert unowned == sorted(unowned)
+    assert unowned[-1] > 10 * unowned[0]
+    assert [of["pauses"].rebalances for of in in_order] == [4, 0, 0, 0]
+
+
+def test_a_longer_assignment_interval_makes_fewer_rebalances_of_many_joins() -> None:
+    """KIP-1263: members that join within an interval are assigned to at once."""
+    costs = variants_of("assignment-interval")
+    for group in ("consumer", "streams"):
+        at_once, later = costs["at-once"][group], costs["15s"][group]
+        assert at_once.rebalances == 12
+        assert later.rebalances <= 6
+        assert later.members == at_once.members == 16

@@ -10,6 +10,8 @@ from bench.scenarios.files import found, parse
 from bench.scenarios.plan import MemberAction, expand
 from bench.scenarios.values import Protocol
 from bench.scenarios.verdict import judge
+from protocol.members.assignors import ClassicAssignor
+from protocol.members.history import MemberHistoryKind
 
 
 def rehearsed(scenario):
@@ -112,6 +114,73 @@ def test_members_of_every_protocol_live_through_a_deploy_and_a_kill(protocol):
     assert verdict.is_clean, verdict.text()
     assert verdict.groups[0].costs.members == 3
     assert verdict.groups[0].costs.rebalances > 0
+
+
+@pytest.mark.parametrize("assignor", ClassicAssignor)
+def test_members_with_every_assignor_live_through_a_deploy_a_crash_and_a_kill(assignor):
+    behaviours = '[{ do = "rolling-deploy", at = "20s" }, { do = "crash", at = "50s" }]'
+    lines = f'assignor = "{assignor}"\nrevoke_time = "1s"\nbehaviours = {behaviours}'
+    faults = '[[faults]]\ndo = "kill"\nat = "40s"\n'
+    verdict, _ = rehearsed(written(lines, duration="150s", faults=faults))
+    assert verdict.is_clean, verdict.text()
+    assert (verdict.groups[0].costs.members, verdict.groups[0].costs.failed) == (3, 0)
+
+
+def test_a_cooperative_group_that_grows_goes_on_with_what_stays_where_it_is():
+    """KIP-429: only what moves is given up, in a rebalance of its own."""
+    lines = 'assignor = "{}"\nrevoke_time = "5s"\n'
+    lines += "behaviours = [{{ do = 'scale', at = '20s', replicas = 4 }}]"
+    groups = [lines.format(each) for each in ("range", "sticky", "cooperative-sticky")]
+    eager, sticky, cooperative = costs_of(written(*groups))
+    assert eager.causes == sticky.causes == {"joined": 1}
+    assert cooperative.causes == {"joined": 1, "revoked": 1}
+    assert eager.moved >= sticky.moved == cooperative.moved == 2
+    assert sticky.unavailable_member_ms > 15_000, "three members, for more than 5 s"
+    assert cooperative.unavailable_member_ms < 10_000, "only the new one waits"
+
+
+def test_a_group_of_cooperative_members_migrates_to_the_consumer_protocol():
+    lines = 'assignor = "cooperative-sticky"\n'
+    lines += "behaviours = [{ do = 'rolling-deploy', at = '20s', protocol = 'consumer' }]"
+    scenario = written(lines, f'revoke_time = "2s"\n{lines}')
+    verdict, _ = rehearsed(scenario)
+    assert verdict.is_clean, verdict.text()
+    assert [each.costs.members for each in verdict.groups] == [3, 3]
+
+
+def test_a_restart_of_static_streams_members_moves_no_task():
+    """KIP-1071 with KIP-345: each has its tasks again, though all others are away, too."""
+    restart = 'behaviours = [{ do = "restart", at = "20s", away = "10s" }]'
+    lines = f'protocol = "streams"\nworkload = "StatefulSet"\n{restart}\n'
+    static, dynamic = costs_of(written(f"{lines}static = true", lines))
+    assert (static.rebalances, static.moved, static.failed) == (0, 0, 0)
+    assert static.members == dynamic.members == 3
+    assert dynamic.rebalances > 0
+
+
+def test_pods_that_need_longer_to_give_partitions_up_delay_the_others():
+    """The eager ones wait for the slow one; without a slow pod nobody waits."""
+    lines = 'revoke_time = "10s"\nbehaviours = [{{ do = "scale", at = "20s", replicas = 4 }}]\n{}'
+    none, one, all_ = costs_of(
+        written(lines.format("slow_pods = 0"), lines.format('slow_pods = "1%"'), lines.format(""))
+    )
+    assert none.unowned_ms < 5_000 < one.unowned_ms
+    assert none.unavailable_member_ms < one.unavailable_member_ms
+    assert one.unavailable_member_ms == pytest.approx(all_.unavailable_member_ms, rel=0.5)
+
+
+def test_each_group_commits_as_often_as_it_says():
+    scenario = written("commit_interval_ms = 1000", "", "commit_interval_ms = 20000")
+    record = simulated.run(scenario, expand(scenario), lambda _at_ms, _text: None)
+    often, usual, seldom = (
+        sum(
+            event.kind is MemberHistoryKind.COMMITTED
+            for each in record.of_group(group.name)
+            for event in each.timeline.events
+        )
+        for group in scenario.groups
+    )
+    assert often > 3 * usual > 6 * seldom > 0
 
 
 @pytest.mark.parametrize("fault", ["freeze", "cut"])

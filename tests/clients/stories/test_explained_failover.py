@@ -25,6 +25,7 @@ PROTOCOLS = ("classic", "consumer")
 BACK_S = patient(90)
 GONE = r"member web-2 \(127\.0\.0\.1\) (left|sent no heartbeat)"
 """It leaves, unless it does not find the new coordinator in time; then its session expires."""
+GONE_TRIGGERS = {"left", "session-expired"}
 
 Key = tuple[int, int]
 
@@ -46,13 +47,31 @@ def share_out(consumers: Sequence[Consumer]) -> None:
 
 
 def explained(bootstrap: str, group: str) -> dict[str, Any]:
-    """Ask as an operator does, with nothing but the address of one server."""
-    words = ["explain", group, "--json", "--last", "50", "--bootstrap-server", bootstrap]
-    program = Path(sys.executable).parent / "rollcall"
-    done = subprocess.run([program, *words], capture_output=True, check=False, timeout=WITHIN_S)
-    assert done.returncode == 0, done.stderr
-    document: dict[str, Any] = json.loads(done.stdout)
+    document: dict[str, Any] = asked(bootstrap, "explain", group, "--last", "50")
     return document
+
+
+def asked(bootstrap: str, *words: str) -> Any:
+    """Ask as an operator does, with nothing but the address of one server."""
+    program = Path(sys.executable).parent / "rollcall"
+    where = ["--json", "--bootstrap-server", bootstrap]
+    done = subprocess.run(
+        [program, *words, *where], capture_output=True, check=False, timeout=WITHIN_S
+    )
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+def listed(bootstrap: str, group: str) -> list[dict[str, Any]]:
+    """Return what ``rollcall groups --describe --events`` lists of a group after its begin."""
+    begin, *rows = asked(bootstrap, "groups", "--describe", "--events", "--group", group)
+    assert begin["event"] == "list-begins"
+    assert begin["reason"].startswith("the list begins at ")
+    return rows
+
+
+def what_happened(rows: Sequence[dict[str, Any]]) -> set[tuple[str, str, str]]:
+    return {(each["event"], each["time"], each["consumer_id"]) for each in rows}
 
 
 def keys(document: dict[str, Any] | None, *, settled: bool = False) -> set[Key]:
@@ -112,6 +131,10 @@ def test_the_history_outlives_its_leader_and_a_restart(doomed: servers.RollcallS
             told[group] = wait_until_settled(bootstrap, group, 2)
             until(lambda g=group: on_every_node(bootstrap, g, told[g]), WITHIN_S, "all are told")
 
+        before = {group: listed(bootstrap, group) for group in groups.values()}
+        for rows in before.values():
+            assert {"joined", "rebalance"} <= {each["event"] for each in rows}
+
         doomed.kill_coordinator(groups["classic"])
 
         for protocol, group in groups.items():
@@ -121,6 +144,9 @@ def test_the_history_outlives_its_leader_and_a_restart(doomed: servers.RollcallS
             after = wait_until_told(bootstrap, group, GONE)
             assert told[group] < after
             told[group] = after
+            rows = listed(bootstrap, group)
+            assert what_happened(before[group]) <= what_happened(rows)
+            assert {each["trigger"] for each in rows[len(before[group]) :]} & GONE_TRIGGERS
     until(doomed.is_replicated, BACK_S, "the killed coordinator is back")
 
     doomed.kill_everything()
@@ -128,3 +154,5 @@ def test_the_history_outlives_its_leader_and_a_restart(doomed: servers.RollcallS
 
     for group in groups.values():
         assert told[group] <= keys(explained(doomed.bootstrap, group))
+        kept = what_happened(listed(doomed.bootstrap, group))
+        assert what_happened(before[group]) <= kept

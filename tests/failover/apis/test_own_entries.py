@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from failover.apis import looks, own_entries
+from failover.apis.events import EVENTS
 from failover.apis.looks import ESCAPED, GROUPS_FROM, LOOK
 from failover.apis.own_entries import (
     ENTRIES_MAX,
@@ -181,6 +182,30 @@ def of_many(driver: Working, *resources: tuple[int, str, tuple[str, ...]]) -> li
     answer = driver.ask(DESCRIBE_CONFIGS, 4, m.DescribeConfigsRequest(resources=asked))
     assert len(answer.results) == len(resources)
     return [entry.value for result in answer.results for entry in result.configs]
+
+
+def events(driver: Working, group_id: str = "g") -> list[tuple[str, str]]:
+    found = json.loads(entries(driver, (GROUP, group_id), EVENTS)[EVENTS])["events"]
+    return [(each["what"], each["who"]["member_id"]) for each in found]
+
+
+def test_the_leader_has_the_last_events_of_members(driver: Working) -> None:
+    for epoch in (0, -1):
+        driver.ask(68, 1, beat("g", "m-1", epoch))
+    assert events(driver) == [("joined", "m-1"), ("left", "m-1")]
+    assert events(driver, "another") == []
+
+
+def test_the_newest_events_come_if_not_all_fit(
+    driver: Working, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for epoch in (0, -1):
+        driver.ask(68, 1, beat("g", "m-1", epoch))
+    whole = len(entries(driver, (GROUP, "g"), EVENTS)[EVENTS])
+    monkeypatch.setattr(own_entries, "LONG_BYTES_MAX", HEAD_BYTES + whole - 100)
+    assert events(driver) == [("left", "m-1")]
+    monkeypatch.setattr(own_entries, "LONG_BYTES_MAX", HEAD_BYTES + 1)
+    assert events(driver) == []
 
 
 def test_one_answer_has_a_bounded_number_of_them(driver: Working) -> None:

@@ -60,7 +60,7 @@ def test_a_worker_that_falls_silent_is_told_that_it_lost_its_partitions(team):
     team.settle()
     assert "lost" in {how for how, _ in silent.history}
     assert "lost" not in {how for how, _ in other.history}
-    assert "expired" in team.cluster.explain(team.group)
+    assert "sent no heartbeat within its session timeout" in team.cluster.explain(team.group)
 
 
 @pytest.mark.parametrize("protocol", ["classic", "consumer"])

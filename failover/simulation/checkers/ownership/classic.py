@@ -60,7 +60,9 @@ class ClassicAnswers:
         observed.contact = max(observed.contact, answer.asked_at)
         # Another leader may not know a classic group's generation until it is synced.
         is_lasting = reconciles(process.group(message.group_id))
-        self._epochs.told(observed, answer, response.generation_id, True, is_lasting=is_lasting)
+        # A cooperative member stays in its epoch until it has given up what it loses (KIP-848).
+        begins = not observed.has
+        self._epochs.told(observed, answer, response.generation_id, begins, is_lasting=is_lasting)
         self._handover.takes_place(observed, answer)
 
     def sync(self, process: Process, answer: SentAnswer) -> None:

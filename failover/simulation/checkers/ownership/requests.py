@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 from failover.simulation.checkers.ownership.observed import NEVER, Challenge, by_name, places
 from failover.simulation.kinds import tasks_in
 from protocol.wire import messages as m
-from protocol.wire.embedded import decode_assignment
+from protocol.wire.embedded import decode_assignment, decode_subscription
 from protocol.wire.streams_messages import StreamsGroupHeartbeatRequest
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ class OwnershipRequests:
             self._shares_out(process, message)
         elif isinstance(message, m.JoinGroupRequest):
             self._owners.group(message.group_id).note_change(self._owners.world.now)
-            self._joins(message)
+            self._joins(process, message)
         elif isinstance(message, m.LeaveGroupRequest):
             self._owners.group(message.group_id).note_change(self._owners.world.now)
             for member in message.members:
@@ -70,10 +70,18 @@ class OwnershipRequests:
         if message.member_epoch == 0 and message.instance_id is not None:
             self._challenges(message, message.instance_id, is_classic=False)
 
-    def _joins(self, message: Any) -> None:
-        """Note a classic member that joins: it gives up everything it had."""
+    def _joins(self, process: Process, message: Any) -> None:
+        """Note a classic member that joins: it has nothing but what it says that it owns."""
         if message.member_id:
-            self._owners.gives_up(self._owners.observed(message, message.member_id), ())
+            told = (decode_subscription(each.metadata) for each in message.protocols)
+            kept = [
+                (name if topic is None else topic.topic_id, index)
+                for each in told
+                if each is not None
+                for name, index in each.owned_partitions
+                for topic in (by_name(process, name),)
+            ]
+            self._owners.gives_up(self._owners.observed(message, message.member_id), kept)
         elif message.group_instance_id is not None:
             self._challenges(message, message.group_instance_id, is_classic=True)
 

@@ -181,6 +181,15 @@ def type_changed() -> MixedTalk:
     return talk
 
 
+def configs_changed() -> ConsumerTalk:
+    """One of two active members becomes a spare; the config is the group's own."""
+    talk = group("A", "B")
+    talk.shard.group_configs = {GROUP: {"group.active.members": "1"}}
+    talk.advance(0)
+    talk.converge("A", "B")
+    return talk
+
+
 def failover() -> ConsumerTalk:
     """A member had joined, and the coordinator died before there was a target."""
     talk = group("A")
@@ -207,5 +216,6 @@ SITUATIONS: Final[Mapping[Cause, Callable[[], Conversation]]] = {  # type: ignor
     Cause.TOPICS_CHANGED: topics_changed,
     Cause.REGEX_RESOLVED: regex_refreshed,
     Cause.CONVERTED: type_changed,
+    Cause.CONFIGS_CHANGED: configs_changed,
     Cause.FAILOVER: failover,
 }

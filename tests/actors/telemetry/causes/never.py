@@ -15,7 +15,7 @@ NO_LEADER: Final = "the coordinator assigns, and no member leads"
 WATCHED: Final = "only `rollcall watch` tells it: a coordinator has seen more than its records"
 KNOWN_OTHERWISE: Final = "a failover explains it, or the change of the group's type"
 ONE_STEP: Final = "one that misses the rebalance timeout is removed in a rebalance under way"
-BY_COORDINATOR: Final = "only the coordinator's assignment depends on it"
+NEXT_TIME: Final = "its configs, also group.active.members, have effect with the next rebalance"
 
 NEVER: Final[Mapping[str, Mapping[Cause, str]]] = {
     "classic": {
@@ -26,7 +26,7 @@ NEVER: Final[Mapping[str, Mapping[Cause, str]]] = {
         Cause.SHARE_STATE: "only share groups have share state",
         Cause.TOPOLOGY_READY: "only streams groups have a topology that the coordinator knows",
         Cause.TOPOLOGY_NOT_READY: "only streams groups have a topology that the coordinator knows",
-        Cause.CONFIGS_CHANGED: BY_COORDINATOR,
+        Cause.CONFIGS_CHANGED: NEXT_TIME,
         Cause.GONE: WATCHED,
         Cause.NOT_RECORDED: WATCHED,
         Cause.UNKNOWN: KNOWN_OTHERWISE,
@@ -40,7 +40,6 @@ NEVER: Final[Mapping[str, Mapping[Cause, str]]] = {
         Cause.SHARE_STATE: "only share groups have share state",
         Cause.TOPOLOGY_READY: "only streams groups have a topology",
         Cause.TOPOLOGY_NOT_READY: "only streams groups have a topology",
-        Cause.CONFIGS_CHANGED: "another assignor or interval counts from the next change on",
         Cause.OVER_CAPACITY: "members that are there stay",
         Cause.GONE: WATCHED,
         Cause.NOT_RECORDED: WATCHED,
@@ -62,7 +61,6 @@ NEVER: Final[Mapping[str, Mapping[Cause, str]]] = {
         Cause.REGEX_RESOLVED: "its members subscribe by name",
         Cause.TOPOLOGY_READY: "only streams groups have a topology",
         Cause.TOPOLOGY_NOT_READY: "only streams groups have a topology",
-        Cause.CONFIGS_CHANGED: "another assignor or interval counts from the next change on",
         Cause.CONVERTED: "no group with members becomes a share group, or ceases to be one",
         Cause.OVER_CAPACITY: "members that are there stay",
         Cause.GONE: WATCHED,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from protocol.stories.causes import Cause
+from tests.protocol.groups.conversation import GROUP
 from tests.protocol.groups.share.share_talk import ShareTalk
 
 if TYPE_CHECKING:
@@ -76,6 +77,15 @@ def share_state() -> ShareTalk:
     return group("A")
 
 
+def configs_changed() -> ShareTalk:
+    """One of two active members becomes a spare; the config is the group's own."""
+    talk = group("A", "B")
+    talk.shard.group_configs = {GROUP: {"group.active.members": "1"}}
+    talk.advance(0)
+    settle(talk, "A", "B")
+    return talk
+
+
 def failover() -> ShareTalk:
     talk = group("A")
     talk.join("B")
@@ -93,5 +103,6 @@ SITUATIONS: Final[Mapping[Cause, Callable[[], Conversation]]] = {  # type: ignor
     Cause.SUBSCRIBED: subscription_changed,
     Cause.TOPICS_CHANGED: topics_changed,
     Cause.SHARE_STATE: share_state,
+    Cause.CONFIGS_CHANGED: configs_changed,
     Cause.FAILOVER: failover,
 }

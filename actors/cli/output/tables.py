@@ -7,6 +7,7 @@ from base64 import urlsafe_b64encode
 from typing import TYPE_CHECKING, Final
 from uuid import UUID
 
+from actors.cli.output.terminal import width_of_output
 from actors.telemetry.log_messages import plain
 from failover.columns import aligned
 
@@ -18,8 +19,12 @@ NO_WORD: Final = re.compile(r"[^a-z0-9]+")
 
 
 def table(header: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
-    """Align columns to the left; None and empty values are shown as ``-``."""
-    return aligned([header, *([_cell(value) for value in row] for row in rows)])
+    """Align columns to the left; None and empty values are shown as ``-``.
+
+    If standard output is a terminal, the table is fitted into it.
+    """
+    lines = [header, *([_cell(value) for value in row] for row in rows)]
+    return aligned(lines, width=width_of_output())
 
 
 def documents(

@@ -1,0 +1,1 @@
+"""What commands print: tables that fit the terminal, JSON for tools, progress of long work."""

@@ -1,0 +1,106 @@
+"""Render the document of a report as Markdown: the verdict and the tables, for a pull request."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from bench.pages.tables import bounded, duration, limit_words, number
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from bench.pages.document import CostRow, Figure, ReportDocument, RunReport
+
+SPECIAL: Final = str.maketrans(
+    {each: f"\\{each}" for each in "\\`*_{}[]<>|#~"} | {"\n": " ", "\r": " "}
+)
+"""What would be read as Markdown or HTML in a name or a sentence."""
+
+
+def markdown(report: ReportDocument) -> str:
+    """Return the report's verdict, costs and violations as Markdown; it has no pictures."""
+    return "\n".join(_lines(report)) + "\n"
+
+
+def _lines(report: ReportDocument) -> Iterator[str]:
+    word = "clean" if report.is_clean else "**NOT CLEAN**"
+    yield f"### {_safe(report.title)}: {word}"
+    yield ""
+    yield f"{_safe(report.about)}"
+    yield ""
+    yield _safe(report.verdict)
+    if len(report.runs) > 1:
+        yield ""
+        for run in report.runs:
+            judged = "clean" if run.is_clean else "**not clean**"
+            yield f"- {_safe(run.name)}: {judged}. {_safe(run.verdict)}"
+    yield from _figures(report)
+    yield from _costs(report)
+    yield from _found(report)
+    yield ""
+    facts = dict.fromkeys(f"{each.how}, {duration(each.duration_ms)}" for each in report.runs)
+    made = f", {report.made}" if report.made else ""
+    yield _safe(f"{'; '.join(facts)}. Made by {report.program}{made}.")
+
+
+def _figures(report: ReportDocument) -> Iterator[str]:
+    """Yield the figures of whole runs: a row for each, a column for each run."""
+    names = dict.fromkeys(figure.name for run in report.runs for figure in run.figures)
+    if names:
+        heads = [run.name for run in report.runs] if len(report.runs) > 1 else ["value"]
+        found = [{each.name: each for each in run.figures} for run in report.runs]
+        yield from _table(
+            ["", *heads], [[name, *(_cell(each.get(name)) for each in found)] for name in names]
+        )
+
+
+def _costs(report: ReportDocument) -> Iterator[str]:
+    """Yield what each group paid: a row for each group of each run."""
+    rows = [(run, row) for run in report.runs for row in run.costs]
+    if rows:
+        names = [figure.name for figure in rows[0][1].figures]
+        which = ["run"] if len(report.runs) > 1 else []
+        yield from _table(
+            ["group", *which, "members", *names],
+            [_cost_row(run, row, is_named=bool(which)) for run, row in rows],
+        )
+
+
+def _cost_row(run: RunReport, row: CostRow, *, is_named: bool) -> list[str]:
+    return [
+        row.group,
+        *([run.name] if is_named else []),
+        row.kind,
+        *(_cell(figure) for figure in row.figures),
+    ]
+
+
+def _found(report: ReportDocument) -> Iterator[str]:
+    for run in report.runs:
+        for name, sentences in run.found.items():
+            at = f"{_safe(run.name)}: " if len(report.runs) > 1 else ""
+            yield from ("", f"{at}{_safe(name)}", "")
+            yield from (f"- {_safe(each)}" for each in sentences)
+
+
+def _cell(figure: Figure | None) -> str:
+    if figure is None:
+        return ""
+    if not figure.is_judged:
+        return number(figure.value)
+    return f"{number(figure.value)} ({limit_words(figure)})"
+
+
+def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> Iterator[str]:
+    yield ""
+    yield _row(head)
+    yield f"| {' | '.join(['---'] * len(head))} |"
+    yield from map(_row, rows)
+
+
+def _row(cells: Sequence[str]) -> str:
+    return f"| {' | '.join(map(_safe, cells))} |"
+
+
+def _safe(text: str) -> str:
+    return bounded(text).translate(SPECIAL)

@@ -1,0 +1,91 @@
+"""Conditions on which a rehearsal fails (``--fail-on``): of what a group paid, or of a run."""
+
+from __future__ import annotations
+
+import operator
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from bench.scenarios.measures import MEASURES
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from bench.scenarios.record import GroupCosts
+    from bench.scenarios.verdict import ScenarioVerdict
+
+
+class RunMeasure(NamedTuple):
+    """One measure of a whole run: what it counts, in words, and its value."""
+
+    words: str
+    value: Callable[[ScenarioVerdict], float]
+
+
+RUN_MEASURES: Final[Mapping[str, RunMeasure]] = {
+    "late_requests_percent": RunMeasure(
+        "% of the requests were late", lambda each: each.late_requests_percent
+    ),
+    "late_steps": RunMeasure("steps of the plan were late", lambda each: each.late),
+    "stalled_seconds": RunMeasure(
+        "seconds for which the members' process stood still", lambda each: each.stalled_ms / 1000
+    ),
+}
+COMPARISONS: Final[Mapping[str, Callable[[float, float], bool]]] = {
+    ">=": operator.ge, "<=": operator.le, ">": operator.gt, "<": operator.lt,
+}  # fmt: skip
+
+_FAIL_ON: Final = re.compile(
+    r"(?:(?P<group>[a-zA-Z0-9._-]{1,100})\s*:)?\s*(?P<measure>[a-z_]+)\s*"
+    r"(?P<than>>=|<=|>|<)\s*(?P<limit>[0-9]{1,12}(?:\.[0-9]{1,6})?)",
+    re.ASCII,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class FailOn:
+    """A condition on which a rehearsal fails: of one group, of any (None), or of the run."""
+
+    text: str
+    group: str | None
+    measure: str
+    than: str
+    limit: float
+
+    @classmethod
+    def parse(cls, text: str) -> FailOn:
+        """Read ``unavailable_member_seconds>60`` or ``orders:rebalances>0``; raises ValueError."""
+        found = _FAIL_ON.fullmatch(text.strip())
+        if found is None:
+            raise ValueError(
+                f"{text!r} is no condition: write [GROUP:]MEASURE>NUMBER, such as"
+                " unavailable_member_seconds>60"
+            )
+        measure = found["measure"]
+        if measure in RUN_MEASURES and found["group"] is not None:
+            raise ValueError(f"{measure} is of the whole run: omit {found['group']}:")
+        if measure not in MEASURES and measure not in RUN_MEASURES:
+            known = ", ".join([*MEASURES, *RUN_MEASURES])
+            raise ValueError(f"there is no measure {measure}: use {known}")
+        limit = float(found["limit"])
+        return cls(text.strip(), found["group"], measure, found["than"], limit)
+
+    def met(self, group: str, paid: GroupCosts) -> str:
+        """Return a sentence if the condition holds for a group; empty: it does not."""
+        if self.group not in (None, group) or self.measure not in MEASURES:
+            return ""
+        measure = MEASURES[self.measure]
+        return self._said(measure.value(paid), measure.words)
+
+    def met_by(self, verdict: ScenarioVerdict) -> str:
+        """Return a sentence if the condition holds for a run; empty: it does not."""
+        if self.measure not in RUN_MEASURES:
+            return ""
+        measure = RUN_MEASURES[self.measure]
+        return self._said(measure.value(verdict), measure.words)
+
+    def _said(self, value: float, words: str) -> str:
+        if not COMPARISONS[self.than](value, self.limit):
+            return ""
+        return f"{value:g} {words}: fails on {self.text}."

@@ -1,0 +1,87 @@
+"""Where traces go, as it is said to people, and whether the last export has failed."""
+
+import logging
+import os
+import threading
+from pathlib import Path
+
+import pytest
+from opentelemetry.sdk.trace.export import SpanExportResult
+
+from actors.telemetry.drops import TelemetryDrops
+from actors.telemetry.observer import Telemetry, traces_go
+from actors.telemetry.traces import Traces
+from actors.telemetry.transports import FILE
+from tests.actors.telemetry.facts import rebalance
+from tests.actors.telemetry.test_telemetry import OTLP, Failing
+from tests.waiting import WITHIN_S, until
+
+
+@pytest.fixture(autouse=True)
+def no_otel_variables(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in [name for name in os.environ if name.startswith(("OTEL_", "ROLLCALL_TRACES"))]:
+        monkeypatch.delenv(name)
+
+
+@pytest.mark.parametrize(
+    ("environ", "expected"),
+    [
+        ({}, "nowhere"),
+        ({**OTLP, "OTEL_SDK_DISABLED": "true"}, "nowhere"),
+        ({"OTEL_TRACES_EXPORTER": "otlp"}, "to http://localhost:4318 by http/protobuf"),
+        (
+            {"OTEL_TRACES_EXPORTER": "otlp", "OTEL_EXPORTER_OTLP_PROTOCOL": "grpc"},
+            "to http://localhost:4317 by grpc",
+        ),
+        (
+            {"OTEL_EXPORTER_OTLP_ENDPOINT": "c:4317", "OTEL_EXPORTER_OTLP_PROTOCOL": "grpc"},
+            "to c:4317 by grpc",
+        ),
+        (
+            {
+                "OTEL_EXPORTER_OTLP_ENDPOINT": "https://me:secret@b.example/secret?key=secret#x",
+                "OTEL_EXPORTER_OTLP_HEADERS": "authorization=secret",
+            },
+            "to https://b.example by http/protobuf",
+        ),
+        (
+            {**OTLP, "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT": "http://[::1]:5/v1/traces"},
+            "to http://[::1]:5 by http/protobuf",
+        ),
+        ({FILE: "/logs/traces.jsonl"}, "to files: /logs/traces-<pid>.jsonl"),
+    ],
+)
+def test_where_traces_go_is_said_without_secrets(environ: dict[str, str], expected: str) -> None:
+    assert traces_go(environ) == expected
+
+
+def test_whether_the_last_export_failed_is_known(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OTEL_BSP_SCHEDULE_DELAY", "1")
+    answers = [SpanExportResult.FAILURE, SpanExportResult.SUCCESS]
+    drops, told = TelemetryDrops(), threading.Event()
+
+    def export() -> SpanExportResult:
+        answer = answers.pop(0) if answers else SpanExportResult.SUCCESS
+        if answer is SpanExportResult.SUCCESS:
+            told.wait(WITHIN_S)
+        return answer
+
+    traces = Traces({}, drops, Failing(export))
+    traces.tell(rebalance(), None)
+    until(lambda: drops.is_failing, WITHIN_S, "the failure is known")
+    traces.tell(rebalance(), None)
+    told.set()
+    until(lambda: not drops.is_failing, WITHIN_S, "the success is known")
+    traces.close(10)
+
+
+def test_a_process_says_in_its_log_where_its_traces_go(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, tmp_path: Path
+) -> None:
+    caplog.set_level(logging.INFO)
+    monkeypatch.setenv(FILE, str(tmp_path / "traces.jsonl"))
+    telemetry = Telemetry({})
+    telemetry.close()
+    where = f"to files: {tmp_path / 'traces-<pid>.jsonl'}"
+    assert caplog.messages == [f"traces go {where}"]
+    assert telemetry.traces() == {"go": where, "is_failing": False}
