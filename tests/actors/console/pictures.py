@@ -127,6 +127,7 @@ def watching(browser: Browser, file: Path, directory: Path) -> None:
         (directory / "kafka").mkdir()
         kafka.start()
         with members_of(kafka.bootstrap, "orders", 12, "consumer") as members:
+            produce(kafka.bootstrap, "orders", RECORDS)
             members.join("web-1")
             members.await_all_own(12)  # now there is a log to watch
             with (
@@ -136,11 +137,12 @@ def watching(browser: Browser, file: Path, directory: Path) -> None:
                 for name in ("web-2", "web-3"):
                     members.join(name)
                     members.await_all_own(12)
-                produce(kafka.bootstrap, "orders", RECORDS)
-                see(watched.page, "#offsets", r"orders-\d+\s+\d")
                 members.leave("web-3")
                 members.await_all_own(12)
-                see(watched.page, "#stories", "web-3.* is gone")
+                members.join("web-4")
+                members.await_all_own(12)
+                see(watched.page, "#stories", "web-4.* joined")
+                await_updates(watched.page, 3)
                 watched.page.screenshot(path=file)
 
 
