@@ -29,6 +29,10 @@ REBALANCING: Final = frozenset(
 )
 
 
+BLANK: Final = " "
+"""What Kafka's tool prints for a member without an instance id."""
+
+
 def show_group(client: AdminClient, group_id: str, view: str, args: Namespace) -> None:
     """Print a group's "offsets", "members" or "state"; raises ClientError if there is none."""
     group = describe_group(client, group_id)
@@ -63,14 +67,25 @@ def _show_partitions(
     if args.verbose:
         header.insert(3, "LEADER-EPOCH")
         rows = [[*row[:3], epoch, *row[3:]] for row, epoch in zip(rows, epochs, strict=True)]
-    show(args, header, rows)
+    _show_rows(args, header, rows)
+
+
+def _show_rows(args: Namespace, header: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
+    """Print a table; without rows Kafka's tools print no heading either."""
+    if rows or args.json:
+        show(args, header, rows)
 
 
 def _members(_client: AdminClient, group: GroupDescription, args: Namespace) -> None:
-    header = ["GROUP", "CONSUMER-ID", "GROUP-INSTANCE-ID", "HOST", "CLIENT-ID", "#PARTITIONS"]
+    header = ["GROUP", "CONSUMER-ID", "HOST", "CLIENT-ID", "#PARTITIONS"]
+    has_instances = args.json or any(member.instance_id for member in group.members)
+    if has_instances:  # as in Kafka's tool, which leaves out a column without values
+        header.insert(2, "GROUP-INSTANCE-ID")
     rows: list[list[object]] = []
     for member in group.members:
-        row: list[object] = [group.group_id, member.member_id, member.instance_id]
+        row: list[object] = [group.group_id, member.member_id]
+        if has_instances:
+            row.append(member.instance_id or (None if args.json else BLANK))
         row += [member.host, member.client_id, len(member.assigned)]
         if args.verbose:
             row += [member.epoch, _shortly(member.assigned)]
@@ -101,6 +116,8 @@ def _state(client: AdminClient, group: GroupDescription, args: Namespace) -> Non
 
 def _share_offsets(client: AdminClient, group: GroupDescription, args: Namespace) -> None:
     found = admin.share_offsets(client, group.group_id)
+    if not found:
+        note(f"group {group.group_id} has no offset information")
     rows = [[group.group_id, *where, start.offset, start.lag] for where, start in found.items()]
     epochs = [start.leader_epoch for start in found.values()]
     _show_partitions(args, ["START-OFFSET", "LAG"], rows, epochs)
@@ -117,7 +134,7 @@ def _share_members(_client: AdminClient, group: GroupDescription, args: Namespac
         rows.append(row)
     if args.verbose:
         header.insert(5, "MEMBER-EPOCH")
-    show(args, header, rows)
+    _show_rows(args, header, rows)
 
 
 def _share_state(client: AdminClient, group: GroupDescription, args: Namespace) -> None:
@@ -149,7 +166,7 @@ def _streams_offsets(client: AdminClient, group: GroupDescription, args: Namespa
         rows.append([*row, None if start is None or end is None else end - start])
     if args.verbose:
         header += ["CURRENT-OFFSET", "LEADER-EPOCH", "LOG-END-OFFSET"]
-    show(args, [*header, "OFFSET-LAG"], rows)
+    _show_rows(args, [*header, "OFFSET-LAG"], rows)
 
 
 def _streams_members(_client: AdminClient, group: GroupDescription, args: Namespace) -> None:
@@ -167,7 +184,7 @@ def _streams_members(_client: AdminClient, group: GroupDescription, args: Namesp
     if args.verbose:
         header[1:2] = ["TARGET-ASSIGNMENT-EPOCH", "TOPOLOGY-EPOCH", "MEMBER", "MEMBER-PROTOCOL"]
         header.insert(5, "MEMBER-EPOCH")
-    show(args, header, rows)
+    _show_rows(args, header, rows)
 
 
 def _streams_state(client: AdminClient, group: GroupDescription, args: Namespace) -> None:

@@ -94,7 +94,7 @@ def _list(client: AdminClient, args: Namespace) -> int:
     found = admin.list_groups(client, states, types)
     columns: list[tuple[str, Callable[[Any], object]]] = [("GROUP", lambda g: g.group_id)]
     if args.type is not None:
-        columns.append(("TYPE", lambda g: g.group_type))
+        columns.append(("TYPE", lambda g: g.group_type if args.json else g.group_type.capitalize()))
     if args.state is not None:
         columns.append(("STATE", lambda g: g.group_state))
     if len(columns) == 1 and not args.json:

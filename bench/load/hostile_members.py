@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 from uuid import UUID
 
+from protocol.members.assignors import ClassicAssignor, LastAssigned
 from protocol.members.requests import (
     CLASSIC_MESSAGES,
     CONSUMER_GROUP_HEARTBEAT,
@@ -57,6 +58,7 @@ class HostileConfig:
     rebalance_timeout_ms: int = REBALANCE_MS
     topic_regex: str | None = None
     rack_id: str | None = None
+    assignor: ClassicAssignor = ClassicAssignor.RANGE
     server_assignor: str | None = None
     topology: StreamsTopology = TOPOLOGY
     user_endpoint: tuple[str, int] | None = None
@@ -73,6 +75,7 @@ class HostileMember:
     generation: int = 0
     protocol: str = "range"
     joined: Any = None
+    last_assigned: LastAssigned = field(default_factory=LastAssigned)
     topic_names: Mapping[UUID, str] = field(default_factory=dict)
     partitions_of: Mapping[str, int] = field(default_factory=lambda: {TOPIC: TOPIC_PARTITIONS})
     process_id: str = "process"

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from datetime import timedelta
 from typing import Any
+from uuid import UUID
 
 from tests.clients import wire
 from tests.waiting import patient, until
@@ -91,7 +92,10 @@ class Member:
 
 
 class ConsumerMember(Member):
-    """A static member of a consumer group that subscribes to one topic."""
+    """A static member of a consumer group that subscribes to one topic.
+
+    It gives up and takes over partitions as it is told.
+    """
 
     api_key, version = CONSUMER_HEARTBEAT, 1
 
@@ -99,12 +103,14 @@ class ConsumerMember(Member):
         return wire.describe_consumer(self._bootstrap, self._group_id)
 
     def heartbeat(self, m: Any, epoch: int) -> Any:
+        owned: dict[str, list[int]] = {}
+        for topic_id, index in sorted(self.assigned):
+            owned.setdefault(topic_id, []).append(index)
         joining: Mapping[str, Any] = {}
         if not epoch:
             joining = {
                 "rebalance_timeout": timedelta(seconds=60),
                 "subscribed_topic_names": (self._topic,),
-                "topic_partitions": (),
             }
         return m.ConsumerGroupHeartbeatRequest(
             group_id=self._group_id,
@@ -116,7 +122,10 @@ class ConsumerMember(Member):
                 "subscribed_topic_names": None,
                 "subscribed_topic_regex": None,
                 "server_assignor": None,
-                "topic_partitions": None,
+                "topic_partitions": tuple(
+                    m.TopicPartitions(topic_id=UUID(topic_id), partitions=tuple(indexes))
+                    for topic_id, indexes in owned.items()
+                ),
                 **joining,
             },
         )

@@ -1,7 +1,8 @@
-"""kafka-share-groups and kafka-streams-groups print here what they print on Kafka.
+"""Kafka's tools for groups print here what they print on Kafka, and ours prints it on both.
 
 The same conversations are held with a real Kafka 4.3.1 and with Rollcall: members of given ids
-join and leave, and between their steps the tools run. What they print must be the same, but for the
+join and leave, and between their steps the tools run: kafka-consumer-groups, kafka-share-groups,
+kafka-streams-groups and `rollcall groups`. What they print must be the same, but for the
 coordinator's address.
 """
 
@@ -9,23 +10,29 @@ from __future__ import annotations
 
 import re
 import subprocess
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack
+from contextlib import ExitStack, redirect_stdout
+from io import StringIO
 
 import pytest
 
-from tests.clients import servers
+from actors.cli.main import main
+from tests.clients import confluent, servers, wire
 from tests.clients.confluent import create_topics
 from tests.clients.java import PROGRAMS, TOOL_MS, java, rollcall
-from tests.clients.modern_members import Member, ShareMember, StreamsMember
+from tests.clients.modern_members import ConsumerMember, Member, ShareMember, StreamsMember
 from tests.waiting import WITHIN_S, patient, until
 
+CONSUMER = "org.apache.kafka.tools.consumer.group.ConsumerGroupCommand"
 SHARE = "org.apache.kafka.tools.consumer.group.ShareGroupCommand"
 STREAMS = "org.apache.kafka.tools.streams.StreamsGroupCommand"
 GROUP, TOPIC = "the-group", "the-topic"
 PARTITIONS = 4
 VIEWS: Sequence[Sequence[str]] = ((), ("--offsets",), ("--members",), ("--state",))
+REMARKS = (" has no active members.", " has no offset information.")
+"""How lines end that Kafka's tools print beside their tables; ours goes to standard error."""
+
 SETTLED_S = patient(60)
 SESSION_MS = "3600000"
 
@@ -34,11 +41,14 @@ SETTINGS = {
     "share.coordinator.state.topic.replication.factor": "1",
     "share.coordinator.state.topic.min.isr": "1",
     "share.coordinator.state.topic.num.partitions": "1",
+    "group.consumer.max.session.timeout.ms": SESSION_MS,
+    "group.consumer.session.timeout.ms": SESSION_MS,
     "group.share.max.session.timeout.ms": SESSION_MS,
     "group.share.session.timeout.ms": SESSION_MS,
     "group.streams.max.session.timeout.ms": SESSION_MS,
     "group.streams.session.timeout.ms": SESSION_MS,
     "group.streams.initial.rebalance.delay.ms": "0",
+    "group.consumer.assignment.interval.ms": "0",
     "group.share.assignment.interval.ms": "0",
     "group.streams.assignment.interval.ms": "0",
 }
@@ -87,18 +97,76 @@ class Tools:
 def plain(line: str) -> str:
     """Leave out what differs from run to run of Kafka itself.
 
-    That is addresses, widths of columns, stack traces, and which of the partitions, of equally many
-    for each, a member has: Kafka's assignors follow the order of random ids.
+    That is addresses, widths of columns, stack traces, the random end of a classic member's id,
+    and which of the partitions, of equally many for each, a member has: Kafka's assignors follow
+    the order of random ids.
     """
     if line.startswith(("\tat ", "\t...", "[")):
         return ""
     line = re.sub(r"\S+:\d+ +\(\d+\)", "COORDINATOR", line)
+    line = re.sub(r"-[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", "-UUID", line)
     line = re.sub(r":\[?(\d+(,\d+)*)\]?(?=[;\s]|$)", _counted, line)
     return " ".join(line.split())
 
 
 def _counted(found: re.Match[str]) -> str:
     return f":{len(found[1].split(','))} partitions"
+
+
+def run_ours(bootstrap: str, *words: str) -> list[str]:
+    """Run ``rollcall groups``; give its exit code and what it prints, as :meth:`Tools.run` does.
+
+    It runs in this process: a hundred processes would take minutes.
+    """
+    printed = StringIO()
+    with redirect_stdout(printed):
+        code = main(("groups", "--bootstrap-server", bootstrap, *words))
+    return [f"DONE {code}", *sorted(filter(None, map(plain, printed.getvalue().splitlines())))]
+
+
+class ClassicMember:
+    """A member of a classic group; ``static...`` has its id as its instance id."""
+
+    def __init__(self, bootstrap: str, group_id: str, member_id: str, topic: str) -> None:
+        self._place = bootstrap, group_id
+        static = {"group_instance_id": member_id} if member_id.startswith("static") else {}
+        self._instance_ids = static.values()
+        self._member = confluent.Member(
+            bootstrap, group_id, [topic], client_id=member_id, session_timeout_ms=300_000, **static
+        )
+
+    @property
+    def assigned(self) -> set[confluent.Partition]:
+        """What it was given."""
+        return self._member.assigned
+
+    def beat(self) -> None:
+        """Take part in the group for a moment."""
+        self._member.poll()
+
+    def is_settled(self) -> bool:
+        """Whether no rebalance is under way."""
+        return bool(wire.describe(*self._place).group_state == "Stable")
+
+    def commit(self, offset: int) -> None:
+        """Commit an offset for each of its partitions."""
+        offsets = [confluent.TopicPartition(*each, offset) for each in sorted(self.assigned)]
+        self._member.consumer.commit(offsets=offsets, asynchronous=False)
+
+    def close(self) -> None:
+        """End it: it leaves, unless it is static."""
+        self._member.close()
+
+    def leave(self) -> None:
+        """Leave the group; of a static member, our command removes it."""
+        self.close()
+        bootstrap, group_id = self._place
+        for each in self._instance_ids:
+            remove = ("members", "--remove", "--group", group_id, "--instance-id", each)
+            rollcall(*remove, "--bootstrap-server", bootstrap)
+
+
+AnyMember = ClassicMember | Member
 
 
 class Both:
@@ -108,10 +176,14 @@ class Both:
         self._bootstraps = bootstraps
         self._tools = [Tools(bootstrap) for bootstrap in bootstraps]
         self._pool = pool
-        self._members: dict[str, list[Member]] = {}
+        self._members: dict[str, list[AnyMember]] = {}
         self.differences: list[str] = []
 
-    def join(self, kind: type[ShareMember | StreamsMember], member_id: str) -> None:
+    def join(
+        self,
+        kind: type[ClassicMember | ConsumerMember | ShareMember | StreamsMember],
+        member_id: str,
+    ) -> None:
         """Let a member join, and wait until nothing changes any more."""
         self._members[member_id] = [
             kind(bootstrap, GROUP, member_id, TOPIC) for bootstrap in self._bootstraps
@@ -124,12 +196,19 @@ class Both:
             member.leave()
         self.settle()
 
+    def commit(self, offset: int) -> None:
+        """Let each member of a classic group commit an offset for what it has."""
+        for members in self._members.values():
+            for member in members:
+                assert isinstance(member, ClassicMember)
+                member.commit(offset)
+
     def settle(self) -> None:
         """Heartbeat until all members have the newest target assignment."""
         for number in range(len(self._bootstraps)):
             members = [both[number] for both in self._members.values()]
 
-            def is_settled(members: Sequence[Member] = members) -> bool:
+            def is_settled(members: Sequence[AnyMember] = members) -> bool:
                 for member in members:
                     member.beat()
                 return members[0].is_settled() and all(each.assigned for each in members)
@@ -137,27 +216,40 @@ class Both:
             if members:
                 until(is_settled, SETTLED_S, "the group is settled")
 
-    def run(self, tool: str, *words: str) -> None:
-        """Run a tool on both servers, and note it if they do not print the same."""
-        theirs, ours = self._pool.map(lambda each: each.run(tool, *words), self._tools)
-        print(" ".join(words), *theirs, sep="\n  ")  # noqa: T201 - what Kafka prints
-        if theirs != ours:
-            said = "\n".join((" ".join(words), "Kafka:", *theirs, "Rollcall:", *ours, ""))
-            self.differences.append(said)
+    def describe(self, tool: str, *, ours: bool = False) -> None:
+        """Let a tool, and maybe our command too, describe the group in all its views."""
+        for view in VIEWS:
+            for more in ((), ("--verbose",)):
+                self.run(tool, "--describe", "--group", GROUP, *view, *more, ours=ours)
 
-    def run_ours(self, tool: str, *words: str) -> None:
-        """Run ``rollcall groups``, and note it if it does not print what Kafka's tool prints."""
-        theirs = self._tools[-1].run(tool, *words)
-        printed = rollcall("groups", "--bootstrap-server", self._bootstraps[-1], *words)
-        ours = ["DONE 0", *sorted(filter(None, map(plain, printed.splitlines())))]
-        if theirs != ours:
-            said = "\n".join((" ".join(words), "Kafka's tool:", *theirs, "Ours:", *ours, ""))
-            self.differences.append(said)
+    def run(self, tool: str, *words: str, ours: bool = False) -> None:
+        """Run a tool on both servers, and note it if they do not print the same.
+
+        ``ours``: ``rollcall groups`` must print it, too, on both servers.
+        """
+        on_kafka, here = self._pool.map(lambda each: each.run(tool, *words), self._tools)
+        print(" ".join(words), *on_kafka, sep="\n  ")  # noqa: T201 - what Kafka prints
+        self._compare(words, {"Kafka": on_kafka, "Rollcall": here})
+        if ours:
+            for bootstrap, theirs in zip(self._bootstraps, (on_kafka, here), strict=True):
+                tables = [line for line in theirs if not line.endswith(REMARKS)]
+                printed = run_ours(bootstrap, *words)
+                self._compare(words, {f"Kafka's tool at {bootstrap}": tables, "Ours": printed})
+
+    def _compare(self, words: Sequence[str], printed: Mapping[str, Sequence[str]]) -> None:
+        one, other = printed.values()
+        if one != other:
+            said = [line for who, lines in printed.items() for line in (f"{who}:", *lines)]
+            self.differences.append("\n".join((" ".join(words), *said, "")))
 
     def close(self) -> None:
-        """End the virtual machines."""
+        """End the virtual machines, and clients."""
         for each in self._tools:
             each.close()
+        for members in self._members.values():
+            for member in members:
+                if isinstance(member, ClassicMember):
+                    member.close()
 
 
 @pytest.fixture(scope="module")
@@ -187,25 +279,47 @@ def both(bootstraps: tuple[str, str]) -> Iterator[Both]:
             made.close()
 
 
-def test_kafka_share_groups_prints_what_it_prints_on_kafka(both: Both) -> None:
-    describe = ("--describe", "--group", GROUP)
+@pytest.mark.parametrize(
+    ("kind", "member_ids"),
+    [(ClassicMember, ("dynamic", "static")), (ConsumerMember, ("member-1", "member-2"))],
+    ids=["classic", "consumer"],
+)
+def test_kafka_consumer_groups_prints_what_it_prints_on_kafka(
+    both: Both, kind: type[ClassicMember | ConsumerMember], member_ids: Sequence[str]
+) -> None:
+    def described(*, ours: bool = True) -> None:
+        both.describe(CONSUMER, ours=ours)
 
-    def described() -> None:
-        for view in VIEWS:
-            both.run(SHARE, *describe, *view)
-            both.run(SHARE, *describe, *view, "--verbose")
+    described(ours=False)
+    both.join(kind, member_ids[0])
+    described()
+    if kind is ClassicMember:
+        both.commit(3)
+    both.join(kind, member_ids[1])
+    described()
+    for words in ((), ("--state",), ("--type",), ("--state", "stable"), ("--state", "empty")):
+        both.run(CONSUMER, "--list", *words, ours=True)
+    both.run(CONSUMER, "--delete", "--group", GROUP)
+    for each in member_ids:
+        both.leave(each)
+    described()
+    both.run(CONSUMER, "--delete", "--group", GROUP)
+    both.run(CONSUMER, "--list")
+    assert not both.differences, "\n".join(both.differences)
+
+
+def test_kafka_share_groups_prints_what_it_prints_on_kafka(both: Both) -> None:
+    def described(*, ours: bool = False) -> None:
+        both.describe(SHARE, ours=ours)
 
     def reset(*words: str) -> None:
         both.run(SHARE, "--reset-offsets", "--group", GROUP, *words)
 
     described()
     both.join(ShareMember, "member-1")
-    described()
+    described(ours=True)
     both.join(ShareMember, "member-2")
-    described()
-    for view in VIEWS:
-        both.run_ours(SHARE, *describe, *view)
-        both.run_ours(SHARE, *describe, *view, "--verbose")
+    described(ours=True)
     both.run(SHARE, "--list")
     both.run(SHARE, "--list", "--state")
     both.run(SHARE, "--list", "--state", "stable,empty")
@@ -217,7 +331,7 @@ def test_kafka_share_groups_prints_what_it_prints_on_kafka(both: Both) -> None:
     both.leave("member-1")
     described()
     both.leave("member-2")
-    described()
+    described(ours=True)
     both.run(SHARE, "--list", "--state")
     reset("--topic", TOPIC, "--to-earliest", "--dry-run")
     reset("--topic", TOPIC, "--to-latest", "--execute")
@@ -231,7 +345,7 @@ def test_kafka_share_groups_prints_what_it_prints_on_kafka(both: Both) -> None:
     both.run(SHARE, "--delete-offsets", "--group", GROUP, "--topic", "missing")
     both.run(SHARE, "--delete-offsets", "--group", "no-group", "--topic", TOPIC)
     both.run(SHARE, "--delete-offsets", "--group", GROUP, "--topic", TOPIC)
-    described()
+    described(ours=True)
     both.run(SHARE, "--delete", "--group", "no-group")
     both.run(SHARE, "--delete", "--group", GROUP)
     described()
@@ -240,24 +354,17 @@ def test_kafka_share_groups_prints_what_it_prints_on_kafka(both: Both) -> None:
 
 
 def test_kafka_streams_groups_prints_what_it_prints_on_kafka(both: Both) -> None:
-    describe = ("--describe", "--group", GROUP)
-
-    def described() -> None:
-        for view in VIEWS:
-            both.run(STREAMS, *describe, *view)
-            both.run(STREAMS, *describe, *view, "--verbose")
+    def described(*, ours: bool = False) -> None:
+        both.describe(STREAMS, ours=ours)
 
     def reset(*words: str) -> None:
         both.run(STREAMS, "--reset-offsets", "--group", GROUP, *words)
 
     described()
     both.join(StreamsMember, "member-1")
-    described()
+    described(ours=True)
     both.join(StreamsMember, "member-2")
-    described()
-    for view in VIEWS:
-        both.run_ours(STREAMS, *describe, *view)
-        both.run_ours(STREAMS, *describe, *view, "--verbose")
+    described(ours=True)
     both.run(STREAMS, "--list")
     both.run(STREAMS, "--list", "--state")
     both.run(STREAMS, "--list", "--state", "stable,empty")
@@ -269,7 +376,7 @@ def test_kafka_streams_groups_prints_what_it_prints_on_kafka(both: Both) -> None
     both.leave("member-1")
     described()
     both.leave("member-2")
-    described()
+    described(ours=True)
     reset("--input-topic", TOPIC, "--to-earliest", "--dry-run")
     reset("--input-topic", TOPIC, "--to-earliest", "--execute")
     described()
@@ -281,7 +388,7 @@ def test_kafka_streams_groups_prints_what_it_prints_on_kafka(both: Both) -> None
     reset("--all-input-topics", "--to-current", "--execute", "--export")
     reset("--all-input-topics", "--to-earliest", "--execute", "--delete-all-internal-topics")
     both.run(STREAMS, "--delete-offsets", "--group", GROUP, "--all-input-topics")
-    described()
+    described(ours=True)
     both.run(STREAMS, "--delete", "--group", "no-group")
     both.run(STREAMS, "--delete", "--group", GROUP)
     described()

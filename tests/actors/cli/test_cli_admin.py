@@ -52,7 +52,7 @@ def test_groups_are_listed_by_name_state_and_type(
     set_offsets(cluster, group, topic, 0)
     assert group in run("groups", "--list").lines
     rows = run("groups", "--list", "--state", "--type").rows
-    assert {"GROUP": group, "TYPE": "classic", "STATE": "Empty"} in rows
+    assert {"GROUP": group, "TYPE": "Classic", "STATE": "Empty"} in rows
     assert any(row["GROUP"] == group for row in run("groups", "--list", "--state", "empty").rows)
     stable = run("groups", "--list", "--state", "Stable")
     assert not any(row["GROUP"] == group for row in stable.rows)

@@ -265,7 +265,7 @@ def test_floods_fill_the_pace_that_other_frames_do_not_keep(
     assert sum(sent.values()) == storm.mutated.sent + storm.flooding.sent
     shares = storm.count.shares()
     mutated = shares[BY_SCHEMA] + shares["drawn_from_schemas"]
-    assert mutated + shares[CHANGED_BYTES] + shares["rough_bytes"] > 0.8
+    assert mutated + shares[CHANGED_BYTES] + shares["rough_bytes"] > 0.6
 
 
 @pytest.mark.parametrize(

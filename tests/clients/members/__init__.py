@@ -1,0 +1,1 @@
+"""Simulated members beside real clients."""
