@@ -130,7 +130,7 @@ def test_groups_of_every_type_are_imported_from_a_live_cluster(
             assert group.protocol == types.get(group_id, "classic")
             assert group.replicas == WORKLOAD.members // WORKLOAD.groups
             assert made.partitions_of() == {group_id: WORKLOAD.partitions_each}
-        assert main(["--from-group", "nobody", "--bootstrap", bootstrap]) == 1
+        assert main(["--from-group", "nobody", "--bootstrap", bootstrap]) == 2
         assert "the group does not exist" in capsys.readouterr().err
 
 
