@@ -178,17 +178,14 @@ def admin(bootstrap: str) -> AdminClient:
 
 
 def _create(client: AdminClient, topic: str, partitions: int) -> None:
-    """Create a topic, again if no answer came; then it may be there already."""
-    asked: list[str] = []
+    """Create a topic, unless it is there: librdkafka, too, asks again if no answer came."""
 
     def create() -> None:
         try:
             client.create_topics([NewTopic(topic, partitions, 1)])[topic].result(ADMIN_S)
         except KafkaException as error:
-            if asked and error.args[0].code() == KafkaError.TOPIC_ALREADY_EXISTS:
-                return
-            asked.append(topic)
-            raise
+            if error.args[0].code() != KafkaError.TOPIC_ALREADY_EXISTS:
+                raise
 
     once_back(create, f"{topic} is created")
 
