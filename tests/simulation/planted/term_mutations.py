@@ -68,7 +68,7 @@ TERM_PLANTED: tuple[tuple[Callable[[], list[Patch]], int, str], ...] = (
     (failed_group_not_rebuilt, 4, "what a handler left when it raised stays"),
     (requests_left_unanswered, 16, "OffsetDelete is never answered"),
     (offset_deletion_forgotten, 84, "OffsetDelete deletes in memory only"),
-    (heard_before_judged, 8, "replicas speak before their directory is judged"),
+    (heard_before_judged, 187, "replicas speak before their directory is judged"),
     (set_aside_without_a_majority, 50, "a damaged log is set aside that others still need"),
     (memo_outlives_its_lease, 4, "an answer is repeated after the lease"),
 )
