@@ -197,6 +197,14 @@ class PlannedCrowd:
         """Return nothing: all members are in this process."""
         return []
 
+    def missing(self) -> int:
+        """Return that no member was lost."""
+        return 0
+
+    def clock_error_ms(self) -> int:
+        """Return that all members have one clock."""
+        return 0
+
     def stalled_ms(self) -> int:
         """Return the longest stall of this process."""
         return self._thread.ask(lambda: self._lag.longest_ms(0) if self._lag else 0)

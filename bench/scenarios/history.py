@@ -114,6 +114,8 @@ def facts_of(name: str, scenario: Scenario, record: ScenarioRecord) -> RunFacts:
         what=scenario.about,
         changed_ms=record.changed_ms,
         ended_ms=record.ended_ms,
+        clock_error_ms=record.clock_error_ms,
+        missing_members=record.missing,
     )
 
 

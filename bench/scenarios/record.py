@@ -55,7 +55,8 @@ class ScenarioRecord:
     (:class:`bench.load.driver.SendCounts`); in virtual time none are, and they are not counted.
     ``stalled_ms`` is the longest stall of the process that runs the members.
     ``marks`` say what happened, behaviours and faults, and how long after ``began_ms``.
-    ``lost`` has a sentence for each process that was lost with its members' histories.
+    ``lost`` has a sentence for each process that was lost with its members' histories; so many
+    members are ``missing``. ``clock_error_ms``: how far the members' clocks may differ.
     """
 
     lives: Sequence[LifeRecord]
@@ -70,6 +71,8 @@ class ScenarioRecord:
     began_ms: int = 0
     marks: Sequence[tuple[int, str]] = ()
     lost: Sequence[str] = ()
+    missing: int = 0
+    clock_error_ms: int = 0
     by_group: Mapping[str, Sequence[LifeRecord]] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:

@@ -57,6 +57,8 @@ class ScenarioVerdict:
     requests: int = 0
     late_requests: int = 0
     stalled_ms: int = 0
+    missing: int = 0
+    """How many members were lost with the process that drove them: nothing is known of them."""
     variant: str = BASE
     notes: tuple[str, ...] = ()
     """What of the scenario was left out, and why."""
@@ -95,6 +97,7 @@ class ScenarioVerdict:
             "late_requests": self.late_requests,
             "late_requests_percent": round(self.late_requests_percent, 4),
             "stalled_ms": self.stalled_ms,
+            "missing_members": self.missing,
             "notes": list(self.notes),
             "groups": {
                 each.group.name: {**asdict(each.costs), "exceeded": list(each.exceeded)}
@@ -161,6 +164,7 @@ def judge(
         requests=record.requests,
         late_requests=record.late_requests,
         stalled_ms=record.stalled_ms,
+        missing=record.missing,
         variant=variant,
         notes=notes,
     )
