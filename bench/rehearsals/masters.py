@@ -35,7 +35,7 @@ FORMS: Final = "local[N], local-cluster[WORKERS,CORES,MEBIBYTES] or spark://HOST
 TRIES: Final = 2
 """Spark runs a lost task once more, which does nothing; otherwise it would end all of them."""
 REACHED_S: Final = 10.0
-WARM_S: Final = 180.0
+WARM_S: Final = 300.0
 """How long Spark may take to have processes that import our modules."""
 SUBMITTED: Final = "PYSPARK_GATEWAY_PORT"
 """``spark-submit`` gives a program this variable, and has a session's settings."""

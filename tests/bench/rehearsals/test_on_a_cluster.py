@@ -27,8 +27,8 @@ pytestmark = [
 ]
 
 SCENARIO = """
-about = "one group of either kind"
-duration = "12s"
+about = "a static and a dynamic group"
+duration = "22s"
 topics.t.partitions = 12
 [[groups]]
 name = "a"
@@ -40,9 +40,10 @@ session_timeout_ms = 6000
 commit_interval_ms = 1000
 [[groups]]
 name = "m"
-protocol = "consumer"
 topics = ["t"]
 replicas = 8
+heartbeat_interval_ms = 500
+session_timeout_ms = 6000
 [[variants]]
 name = "again"
 """
