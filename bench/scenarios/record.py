@@ -51,8 +51,8 @@ class ScenarioRecord:
 
     Costs count from ``changed_ms`` to ``ended_ms``. ``committed`` as in :class:`DrillRecord`.
     ``partitions`` are all that each group's members subscribe to. ``late`` steps were carried out
-    late, and of the ``requests`` that the members sent so many were late
-    (:class:`bench.load.driver.SendCounts`); in virtual time none are, and they are not counted.
+    late, and of the ``requests`` that the members sent so many were late, and so many held back
+    (:class:`bench.client.due_times.SendCounts`); in virtual time none are, nor are they counted.
     ``stalled_ms`` is the longest stall of the process that runs the members.
     ``marks`` say what happened, behaviours and faults, and how long after ``began_ms``.
     ``lost`` has a sentence for each process that was lost with its members' histories.
@@ -66,6 +66,7 @@ class ScenarioRecord:
     late: int = 0
     requests: int = 0
     late_requests: int = 0
+    held_requests: int = 0
     stalled_ms: int = 0
     began_ms: int = 0
     marks: Sequence[tuple[int, str]] = ()
