@@ -92,7 +92,8 @@ class GroupCosts:
     assignment, as it was joining or in a rebalance. ``unowned_ms``: the longest time for which a
     partition had no owner. ``failed``: members that an error ended, such as FENCED_INSTANCE_ID.
     ``revoked``: partitions that were taken from members which lived from before the first change to
-    the end. ``causes``: the rebalances by cause.
+    the end. ``causes``: the rebalances by cause. ``unowned_before``: partitions that had no owner
+    yet when the first change came: the group was still forming, which the costs contain, then.
     """
 
     members: int
@@ -104,6 +105,7 @@ class GroupCosts:
     unowned_ms: int
     failed: int
     revoked: int
+    unowned_before: int = 0
 
 
 def costs(record: ScenarioRecord, group: str) -> GroupCosts:
@@ -133,7 +135,17 @@ def costs(record: ScenarioRecord, group: str) -> GroupCosts:
             for event in each.timeline.events
         ),
         revoked=sum(_revocations(record, each) for each in lives),
+        unowned_before=sum(
+            not _is_owned_before(owned.get(each, []), record) for each in record.partitions[group]
+        ),
     )
+
+
+def _is_owned_before(owned: Sequence[Owned], record: ScenarioRecord) -> bool:
+    """Whether a partition had its first owner before the first change, if there was time for it."""
+    if record.changed_ms == record.began_ms:
+        return True
+    return bool(owned) and owned[0].began_ms <= record.changed_ms
 
 
 def _revocations(record: ScenarioRecord, each: LifeRecord) -> int:

@@ -112,8 +112,14 @@ class ScenarioVerdict:
     @property
     def remarked(self) -> list[str]:
         """Return the notes, how much was late, and how the history was checked: a sentence each."""
+        forming = [
+            f"{each.group.name}: {each.costs.unowned_before} partitions had no owner yet when the"
+            " first change came: its figures contain what was left of its first assignment."
+            for each in self.groups
+            if each.costs.unowned_before
+        ]
         history = "" if self.history is None else self.history.sentence
-        return [*self.notes, *filter(None, (self.lateness, history))]
+        return [*self.notes, *forming, *filter(None, (self.lateness, history))]
 
     @property
     def is_clean(self) -> bool:
