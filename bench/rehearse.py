@@ -17,6 +17,7 @@ from bench.interruption import Interrupted, interruptible
 from bench.live_group import imported
 from bench.pages.files import report_path, write_reports
 from bench.pages.runs import ReportedRun, report
+from bench.rehearsals.checked import with_histories
 from bench.rehearsals.comparison import Comparison
 from bench.rehearsals.masters import SparkMaster, is_submitted
 from bench.rehearsals.open_files import check_open_files
@@ -24,7 +25,7 @@ from bench.rehearsals.runs import HOW, Place, Planned, Run, SparkPlace, run_all
 from bench.result_files import result_path, write_aside
 from bench.scenarios.conditions import FailOn
 from bench.scenarios.files import found, found_variants, names
-from bench.scenarios.history import run_id_of, write_histories
+from bench.scenarios.history import run_id_of
 from bench.scenarios.plan import expand
 from bench.servers.java import need_spark
 from bench.servers.kafka import need_kafka
@@ -61,9 +62,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 spark=_spark(asked),
                 history=asked.history,
             )
-            told = Comparison([run.verdict for run in runs], asked.fail_on)
-            print(told.text(), flush=True)
-            _write(asked, runs, told)
+            told = _tell(asked, runs)
     except Interrupted as stop:
         print(f"rollcall: The rehearsal was {stop}.", file=sys.stderr)
         return stop.exit_code
@@ -85,14 +84,31 @@ def _without_a_run(asked: argparse.Namespace) -> int:
     return OK if asked.list else BAD_INPUT
 
 
+def _tell(asked: argparse.Namespace, runs: Sequence[Run]) -> Comparison:
+    """Check the histories if they are kept, print the verdict, and write what is asked for.
+
+    The verdict is printed before files are written, and also if the histories cannot be.
+    """
+    failure: StartError | None = None
+    if asked.history:
+        try:
+            runs = with_histories(runs, _words(runs), asked.history, _say)
+        except StartError as error:
+            failure = error
+    told = Comparison([run.verdict for run in runs], asked.fail_on)
+    print(told.text(), flush=True)
+    if failure is not None:
+        raise failure
+    _write(asked, runs, told)
+    return told
+
+
 def _write(asked: argparse.Namespace, runs: Sequence[Run], told: Comparison) -> None:
     """Write every file that is asked for."""
     if asked.json:
         write_aside(asked.json, json.dumps(told.document(), indent=2) + "\n")
     if asked.markdown:
         write_aside(asked.markdown, told.markdown())
-    if asked.history:
-        _write_histories(asked.history, runs)
     scenario = runs[0].planned.scenario
     write_reports(
         asked.report,
@@ -213,24 +229,6 @@ def _reported(runs: Sequence[Run]) -> list[ReportedRun]:
     ]
 
 
-def _write_histories(directory: Path, runs: Sequence[Run]) -> None:
-    """Write the history of each run, under the words that tell it apart, and say where."""
-    recorded = [
-        (run_id_of(run.planned.scenario.name, words), run.planned, run.record)
-        for run, words in zip(runs, _words(runs), strict=True)
-        if run.history is None
-    ]
-    for run in runs:
-        if run.history is not None:
-            _say(f"the history is in {run.history.found()}")
-    if not recorded:
-        return
-    for folder in write_histories(
-        directory, [(name, each.scenario, each.plan, record) for name, each, record in recorded]
-    ):
-        _say(f"the history is in {folder}")
-
-
 def _words(runs: Sequence[Run]) -> list[list[str]]:
     """Return, for each run, what tells it apart from the others."""
     variants = {run.planned.variant for run in runs}
@@ -318,8 +316,9 @@ def _parser() -> argparse.ArgumentParser:
         " FILE.json",
     )  # fmt: skip
     parser.add_argument(
-        "--history", type=Path, metavar="DIR", help="write what members saw, for rollcall check"
-    )
+        "--history", type=Path, metavar="DIR",
+        help="write what members saw to DIR, and check it as rollcall check does",
+    )  # fmt: skip
     return parser
 
 

@@ -13,6 +13,7 @@ from bench.load.driver import now_ms
 from bench.rehearsals.crowd import (
     ERRORS,
     HEARTBEATS,
+    HELD_REQUESTS,
     LATE,
     LATE_REQUESTS,
     REQUESTS,
@@ -144,6 +145,7 @@ class _Play:
                 late=counts[LATE],
                 requests=counts[REQUESTS],
                 late_requests=counts[LATE_REQUESTS],
+                held_requests=counts[HELD_REQUESTS],
                 stalled_ms=crowd.stalled_ms(),
                 began_ms=began_ms,
                 lost=crowd.lost(),
