@@ -35,6 +35,8 @@ FORMS: Final = "local[N], local-cluster[WORKERS,CORES,MEBIBYTES] or spark://HOST
 TRIES: Final = 2
 """Spark runs a lost task once more, which does nothing; otherwise it would end all of them."""
 REACHED_S: Final = 10.0
+MEMORY: Final = "2g"
+"""Spark's heap in this process's JVM, where histories are checked, too."""
 WARM_S: Final = 300.0
 """How long Spark may take to have processes that import our modules."""
 SUBMITTED: Final = "PYSPARK_GATEWAY_PORT"
@@ -87,7 +89,11 @@ class SparkMaster:
 
     def session_settings(self) -> Mapping[str, str]:
         """Return the settings of a session that runs its tasks there."""
-        ours = {"spark.master": self.url, "spark.executorEnv.PYTHONPATH": str(TOP)}
+        ours = {
+            "spark.master": self.url,
+            "spark.executorEnv.PYTHONPATH": str(TOP),
+            "spark.driver.memory": MEMORY,
+        }
         if self.address is not None:
             ours["spark.driver.host"] = _our_address(self.address)
         return {**ours, **self.settings}

@@ -184,6 +184,8 @@ class SparkCrowd:
         self._lost = sorted({*lost, *range(self._tasks)} - there)
         if self._history is not None:
             self._history.append(self._rows())
+            assert self._parts is not None
+            self._parts.unpersist()
         return found
 
     def _rows(self) -> DataFrame:

@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 WHY_CHARACTERS_MAX: Final = 300
 PYTHON_ERROR: Final = re.compile(r"^(?:[\w.]+\.)?\w*(?:Error|Exception): .+", re.MULTILINE)
 
+JAVA_ERROR: Final = re.compile(r"^: [\w.$]+: (.+)", re.MULTILINE)
+
 
 @contextmanager
 def bounded(context: SparkContext, within_s: float) -> Iterator[None]:
@@ -31,6 +33,6 @@ def bounded(context: SparkContext, within_s: float) -> Iterator[None]:
 def why_failed(error: Exception) -> str:
     """Return in a line why Spark failed: the error of a task if there is one."""
     said = str(error).strip()
-    of_tasks = PYTHON_ERROR.findall(said)
-    words: str = of_tasks[0] if of_tasks else said.splitlines()[0]
+    found = PYTHON_ERROR.findall(said) or JAVA_ERROR.findall(said) or said.splitlines()
+    words: str = found[0] if found else type(error).__name__
     return words[:WHY_CHARACTERS_MAX]

@@ -17,8 +17,9 @@ pytest.importorskip("pyspark")
 
 from actors.cli.client import shown
 from bench.load.watching import LoadWatcher
+from bench.rehearsals import masters
 from bench.rehearse import main
-from tests.waiting import WITHIN_S, until
+from tests.waiting import WITHIN_S, patient, until
 
 pytestmark = [
     pytest.mark.timeout(400),
@@ -72,11 +73,12 @@ def test_executors_write_what_they_saw_and_a_lost_one_leaves_its_members_missing
     file.write_text(SCENARIO)
     watchers, killed = [], []
     enter = LoadWatcher.__enter__
+    monkeypatch.setattr(masters, "WARM_S", patient(masters.WARM_S))
     monkeypatch.setattr(LoadWatcher, "__enter__", lambda each: watchers.append(each) or enter(each))
 
     def kill():
         """Kill an executor in the middle of the second run."""
-        until(lambda: len(watchers) == 2, 300, "the second run begins")
+        until(lambda: len(watchers) == 2, patient(120), "the second run begins")
         until(
             lambda: sum(share.members for share in watchers[1].shares().values()) == 16,
             WITHIN_S,

@@ -117,6 +117,9 @@ bench.load.watching.WatchError: Nobody watches the load at 127.0.0.1:1.
 """
     said = "bench.load.watching.WatchError: Nobody watches the load at 127.0.0.1:1."
     assert why_failed(RuntimeError(of_a_task)) == said
+    of_spark = "An error occurred while calling o1.\n: org.apache.spark.SparkException: It ended."
+    assert why_failed(RuntimeError(of_spark)) == "It ended."
+    assert why_failed(RuntimeError("")) == "RuntimeError"
     assert why_failed(RuntimeError("All masters are unresponsive!\nmore")) == (
         "All masters are unresponsive!"
     )
