@@ -13,9 +13,9 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from bench.histories.session import MEMORY, check_run, check_settings
 from bench.interruption import Interrupted, interruptible
 from bench.pages.files import report_path, write_reports
-from bench.report.progress import note
 from bench.result_files import result_path, write_aside
 from bench.servers.java import need_spark
 from bench.servers.server import StartError
@@ -23,21 +23,12 @@ from bench.servers.server import StartError
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from pyspark.sql import SparkSession
-
-    from bench.histories.verdict import CostLimit, HistoryVerdict
+    from bench.histories.verdict import HistoryVerdict
     from bench.pages.document import ReportDocument
 
 OK, FAILURE, BAD_INPUT = 0, 1, 2
 
-MEMORY: Final = "2g"
 MEMORY_TEXT: Final = re.compile(r"[1-9]\d{0,5}[mg]")
-
-SHUFFLE_PARTITIONS_MAX: Final = 32
-"""So many parts fit in little memory; Spark joins those that turn out to be small."""
-
-PARTITION_ROWS: Final = 250_000
-"""A history is split into a part for each so many rows: a task for fewer is not worth its start."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -79,7 +70,7 @@ def _verdicts(asked: argparse.Namespace) -> list[HistoryVerdict]:
         largest = max(map(_rows, runs))  # a mistake is told before Spark starts
         session = local_session(_settings(asked, largest))
         try:
-            return [_judged(session, run, limits) for run in runs]
+            return [check_run(session, run, limits) for run in runs]
         finally:
             session.stop()
     except HistoryError as error:
@@ -96,16 +87,6 @@ def _report(verdicts: Sequence[HistoryVerdict]) -> ReportDocument:
     return check_report(verdicts)
 
 
-def _judged(session: SparkSession, run: Path, limits: Sequence[CostLimit]) -> HistoryVerdict:
-    from bench.histories.prepared import PreparedHistory
-    from bench.histories.store import read_facts, read_run
-    from bench.histories.verdict import judge_history
-
-    facts = read_facts(run)
-    note(f"Checking {sum(facts.rows.values()):,} rows of {facts.run_id} ...")
-    return judge_history(PreparedHistory(read_run(session, run, facts), facts), limits)
-
-
 def _rows(run: Path) -> int:
     from bench.histories.store import read_facts
 
@@ -113,12 +94,7 @@ def _rows(run: Path) -> int:
 
 
 def _settings(asked: argparse.Namespace, rows: int) -> Mapping[str, str]:
-    partitions = min(SHUFFLE_PARTITIONS_MAX, 1 + rows // PARTITION_ROWS)
-    settings = {
-        "spark.driver.memory": asked.memory,
-        "spark.sql.shuffle.partitions": str(partitions),
-        "spark.sql.adaptive.coalescePartitions.parallelismFirst": "false",
-    }
+    settings = check_settings(rows, asked.memory)
     return settings if asked.master is None else {**settings, "spark.master": asked.master}
 
 

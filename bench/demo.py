@@ -22,10 +22,10 @@ from bench.interruption import Interrupted, interruptible
 from bench.pages.files import report_path, write_reports
 from bench.pages.runs import ReportedRun, report
 from bench.rehearsals import real
-from bench.rehearsals.spark_crowd import SparkCrowd, SparkTasks, drive_share, unpacked
+from bench.rehearsals.masters import SparkMaster
+from bench.rehearsals.runs import SparkPlace, crowds
 from bench.rehearsals.stages import own_stage
 from bench.scenarios.files import found
-from bench.scenarios.history import facts_of, rows_of_lives, rows_of_run
 from bench.scenarios.plan import expand
 from bench.scenarios.verdict import judge
 from bench.servers.java import need_spark
@@ -35,16 +35,11 @@ from failover.drills.checked import DrillError
 from protocol.wire.errors import KafkaError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
-    from uuid import UUID
+    from collections.abc import Sequence
 
     from pyspark.sql import SparkSession
 
     from bench.histories.verdict import HistoryVerdict
-    from bench.rehearsals.stages import Stage
-    from bench.scenarios.plan import ScenarioPlan
-    from bench.scenarios.record import ScenarioRecord
-    from bench.scenarios.scenario import Scenario
     from bench.scenarios.verdict import GroupVerdict, ScenarioVerdict
 
 OK, FAILURE, BAD_INPUT = 0, 1, 2
@@ -52,8 +47,6 @@ STORY: Final = "ten-thousand"
 REPORT: Final = "rollcall-demo.html"
 TASKS_MAX: Final = 8
 OTHER_COPY: Final = re.compile(r"[\w.-]+-[1-9]\d*: ")
-TRIES: Final = 2
-"""Spark runs a lost task once more, which does nothing; otherwise it would end all of them."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -74,70 +67,43 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _story(asked: argparse.Namespace) -> int:
-    from bench.load.spark import local_session, warm_up
-
     scenario = found(STORY)
     plan = expand(scenario)
     tasks = min(os.cpu_count() or 1, TASKS_MAX)
+    spark = SparkPlace(tasks=tasks, master=SparkMaster.parse(f"local[{tasks}]"))
     _say(scenario.about)
-    _say(f"Starting Spark with {tasks} tasks ...")
-    session = local_session({"spark.master": f"local[{tasks},{TRIES}]"})
-    try:
-        warm_up(session, drive_share.__module__)
-        crowds: list[SparkCrowd] = []
-
-        def crowd_of(
-            scenario: Scenario, plan: ScenarioPlan, stage: Stage, names: Mapping[UUID, str]
-        ) -> SparkCrowd:
-            crowds.append(
-                SparkCrowd(SparkTasks(session.sparkContext, tasks), scenario, plan, stage, names)
-            )
-            return crowds[-1]
-
+    with (
+        tempfile.TemporaryDirectory(prefix="rollcall-demo-") as directory,
+        crowds(spark, Path(directory), _say) as made,
+        made.history(STORY) as history,
+    ):
+        assert history is not None
         _say("Starting three coordinators ...")
         with own_stage(scenario) as stage:
-            record = real.run(scenario, plan, stage, _tell, crowd_of)
+            record = real.run(scenario, plan, stage, _tell, made.of(history))
         verdict = judge(scenario, record, stage.how)
         print(f"\n{table(verdict)}")
         _say(*verdict.remarks(3))
         _say("\nSpark checks what every member saw ...")
-        checked = _checked(session, scenario, plan, record, crowds[-1].parts)
+        assert made.session is not None
+        checked = _checked(made.session, history.finish(scenario, plan, record).found())
         _say(said(checked))
-    finally:
-        session.stop()
     run = ReportedRun(name=STORY, record=record, verdict=verdict)
     write_reports([asked.report], lambda: report(STORY, scenario.about, [run], _broken(checked)))
     return OK if verdict.is_clean and checked.is_clean else FAILURE
 
 
-def _checked(
-    session: SparkSession,
-    scenario: Scenario,
-    plan: ScenarioPlan,
-    record: ScenarioRecord,
-    parts: Sequence[bytes],
-) -> HistoryVerdict:
-    """Write the history from the packed parts, and let Spark check it."""
+def _checked(session: SparkSession, run: Path) -> HistoryVerdict:
+    """Let Spark check a history."""
     from bench.histories.prepared import PreparedHistory
-    from bench.histories.schema import SCHEMA
-    from bench.histories.store import HistoryError, read_facts, read_run, write_run
+    from bench.histories.store import HistoryError, read_facts, read_run
     from bench.histories.verdict import judge_history
 
-    def rows(part: bytes) -> Iterator[tuple[object, ...]]:
-        lives, _ = unpacked(part)
-        return rows_of_lives(scenario, lives)
-
-    of_lives = session.sparkContext.parallelize(parts, len(parts)).flatMap(rows)
-    others = session.sparkContext.parallelize([*rows_of_run(scenario, plan, record)], 1)
-    history = session.createDataFrame(of_lives.union(others), SCHEMA, verifySchema=False)
-    with tempfile.TemporaryDirectory(prefix="rollcall-demo-") as directory:
-        facts = facts_of(STORY, scenario, record)
-        try:
-            run = write_run(history, facts, Path(directory))
-            facts = read_facts(run)
-            return judge_history(PreparedHistory(read_run(session, run, facts), facts))
-        except HistoryError as error:
-            raise StartError(str(error)) from None
+    try:
+        facts = read_facts(run)
+        return judge_history(PreparedHistory(read_run(session, run, facts), facts))
+    except HistoryError as error:
+        raise StartError(str(error)) from None
 
 
 def said(checked: HistoryVerdict) -> str:

@@ -17,13 +17,15 @@ from bench.interruption import Interrupted, interruptible
 from bench.live_group import imported
 from bench.pages.files import report_path, write_reports
 from bench.pages.runs import ReportedRun, report
+from bench.rehearsals.checked import with_histories
 from bench.rehearsals.comparison import Comparison
+from bench.rehearsals.masters import SparkMaster, is_submitted
 from bench.rehearsals.open_files import check_open_files
-from bench.rehearsals.runs import HOW, Place, Planned, Run, run_all
+from bench.rehearsals.runs import HOW, Place, Planned, Run, SparkPlace, run_all
 from bench.result_files import result_path, write_aside
 from bench.scenarios.conditions import FailOn
 from bench.scenarios.files import found, found_variants, names
-from bench.scenarios.history import run_id_of, write_histories
+from bench.scenarios.history import run_id_of
 from bench.scenarios.plan import expand
 from bench.servers.java import need_spark
 from bench.servers.kafka import need_kafka
@@ -52,10 +54,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return BAD_INPUT
     try:
         with interruptible():
-            runs = run_all(planned, _places(asked), asked.bootstrap or "", _say, asked.spark)
-            told = Comparison([run.verdict for run in runs], asked.fail_on)
-            print(told.text(), flush=True)
-            _write(asked, runs, told)
+            runs = run_all(
+                planned,
+                _places(asked),
+                asked.bootstrap or "",
+                _say,
+                spark=_spark(asked),
+                history=asked.history,
+            )
+            told = _tell(asked, runs)
     except Interrupted as stop:
         print(f"rollcall: The rehearsal was {stop}.", file=sys.stderr)
         return stop.exit_code
@@ -77,14 +84,31 @@ def _without_a_run(asked: argparse.Namespace) -> int:
     return OK if asked.list else BAD_INPUT
 
 
+def _tell(asked: argparse.Namespace, runs: Sequence[Run]) -> Comparison:
+    """Check the histories if they are kept, print the verdict, and write what is asked for.
+
+    The verdict is printed before files are written, and also if the histories cannot be.
+    """
+    failure: StartError | None = None
+    if asked.history:
+        try:
+            runs = with_histories(runs, _words(runs), asked.history, _say)
+        except StartError as error:
+            failure = error
+    told = Comparison([run.verdict for run in runs], asked.fail_on)
+    print(told.text(), flush=True)
+    if failure is not None:
+        raise failure
+    _write(asked, runs, told)
+    return told
+
+
 def _write(asked: argparse.Namespace, runs: Sequence[Run], told: Comparison) -> None:
     """Write every file that is asked for."""
     if asked.json:
         write_aside(asked.json, json.dumps(told.document(), indent=2) + "\n")
     if asked.markdown:
         write_aside(asked.markdown, told.markdown())
-    if asked.history:
-        _write_histories(asked.history, runs)
     scenario = runs[0].planned.scenario
     write_reports(
         asked.report,
@@ -134,11 +158,30 @@ def _check(asked: argparse.Namespace, variants: Mapping[str, Scenario]) -> None:
     for condition in asked.fail_on:
         if condition.group not in (None, *groups):
             raise BadInputError(f"--fail-on {condition.text}: there is no such group.")
-    if asked.spark and asked.simulate:
-        raise BadInputError("--spark drives members in real time: omit it with --simulate.")
+    _check_spark(asked)
     _check_programs(asked)
     if asked.history:
         _check_histories(asked, variants)
+
+
+def _check_spark(asked: argparse.Namespace) -> None:
+    """Raise BadInputError if tasks of Spark cannot drive the members."""
+    if asked.spark and asked.simulate:
+        raise BadInputError("--spark drives members in real time: omit it with --simulate.")
+    if asked.master is not None and not asked.spark:
+        raise BadInputError("--master says where tasks of Spark run: say how many by --spark N.")
+    if is_submitted() and not asked.spark and not asked.simulate:
+        raise BadInputError("Say how many tasks of Spark drive the members: --spark N.")
+    if asked.master is not None:
+        asked.master.check(asked.spark)
+
+
+def _spark(asked: argparse.Namespace) -> SparkPlace | None:
+    """Return where tasks of Spark drive the members; None: they do not."""
+    if not asked.spark:
+        return None
+    here = None if is_submitted() else SparkMaster.parse(f"local[{asked.spark}]")
+    return SparkPlace(tasks=asked.spark, master=asked.master or here)
 
 
 def _check_programs(asked: argparse.Namespace) -> None:
@@ -186,18 +229,6 @@ def _reported(runs: Sequence[Run]) -> list[ReportedRun]:
     ]
 
 
-def _write_histories(directory: Path, runs: Sequence[Run]) -> None:
-    """Write the history of each run, under the words that tell it apart, and say where."""
-    recorded = [
-        (run_id_of(run.planned.scenario.name, words), run.planned, run.record)
-        for run, words in zip(runs, _words(runs), strict=True)
-    ]
-    for folder in write_histories(
-        directory, [(name, each.scenario, each.plan, record) for name, each, record in recorded]
-    ):
-        _say(f"the history is in {folder}")
-
-
 def _words(runs: Sequence[Run]) -> list[list[str]]:
     """Return, for each run, what tells it apart from the others."""
     variants = {run.planned.variant for run in runs}
@@ -213,6 +244,13 @@ def _tasks(text: str) -> int:
     if not text.isdecimal() or not 1 <= int(text) <= TASKS_MAX:
         raise argparse.ArgumentTypeError(f"{text!r} is not a number from 1 to {TASKS_MAX}")
     return int(text)
+
+
+def _master(text: str) -> SparkMaster:
+    try:
+        return SparkMaster.parse(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
 
 
 def _fail_on(text: str) -> FailOn:
@@ -247,7 +285,12 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument(
         "--spark", type=_tasks, default=0, metavar="N",
-        help="let N tasks of a local Spark drive the members, which may be ten thousands",
+        help="let N tasks of Spark drive the members, which may be ten thousands",
+    )  # fmt: skip
+    parser.add_argument(
+        "--master", type=_master, metavar="URL",
+        help="where the tasks run: local[N], local-cluster[WORKERS,CORES,MEBIBYTES] or"
+        " spark://HOST:PORT (default: in one process of this machine)",
     )  # fmt: skip
     parser.add_argument(
         "--variant", action="append", default=[], metavar="NAME",
@@ -273,8 +316,9 @@ def _parser() -> argparse.ArgumentParser:
         " FILE.json",
     )  # fmt: skip
     parser.add_argument(
-        "--history", type=Path, metavar="DIR", help="write what members saw, for rollcall check"
-    )
+        "--history", type=Path, metavar="DIR",
+        help="write what members saw to DIR, and check it as rollcall check does",
+    )  # fmt: skip
     return parser
 
 

@@ -382,6 +382,7 @@ CONNECTS = {
     "actors/peers/peers.py": "links between nodes, which speak no Kafka",
     "bench/cases/hostile.py": "looks whether a port is for peers",
     "bench/load/watching.py": "tells who watches a load, which speaks no Kafka",
+    "bench/rehearsals/masters.py": "looks whether a master of Spark listens",
 }
 OPENS = {"create_connection", "open_connection"}
 

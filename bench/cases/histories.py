@@ -18,7 +18,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from bench.check import MEMORY, memory
+from bench.check import memory
+from bench.histories.session import MEMORY
 from bench.interruption import Interrupted, interruptible
 from bench.pages.measured import add_report_option, write_bench_report
 from bench.report.progress import note

@@ -9,7 +9,8 @@ from __future__ import annotations
 import re
 import shutil
 from collections import Counter
-from typing import TYPE_CHECKING, Final
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Final, Self
 
 import msgspec
 from msgspec import DecodeError, ValidationError
@@ -19,7 +20,7 @@ from pyspark.errors import PySparkException
 from bench.histories.schema import SCHEMA, VERSION
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
     from pathlib import Path
 
     from pyspark.sql import DataFrame, SparkSession
@@ -41,7 +42,8 @@ class RunFacts(msgspec.Struct, frozen=True, kw_only=True):
     """What the checks need to know of a run, beside its rows.
 
     Costs count from ``changed_ms`` to ``ended_ms``. ``clock_error_ms``: how far the clocks of the
-    members' drivers may differ; 0 if one machine ran them all. ``rows`` counts the rows by kind.
+    members' drivers may differ; 0 if one machine ran them all. ``missing_members`` were lost with
+    the process that drove them, and have no rows. ``rows`` counts the rows by kind.
     """
 
     run_id: str
@@ -49,6 +51,7 @@ class RunFacts(msgspec.Struct, frozen=True, kw_only=True):
     changed_ms: int
     ended_ms: int
     clock_error_ms: int = 0
+    missing_members: int = 0
     version: int = VERSION
     rows: dict[str, int] = {}
 
@@ -60,25 +63,59 @@ def write_run(history: DataFrame, facts: RunFacts, directory: Path) -> Path:
 
 def write_parts(parts: Iterable[DataFrame], facts: RunFacts, directory: Path) -> Path:
     """Do the same with one or more parts of a run: each is written before the next is made."""
-    if not RUN_ID.fullmatch(facts.run_id):
-        raise HistoryError(f"A run cannot be named {facts.run_id!r}: use letters and digits.")
-    final, aside = directory / f"{PREFIX}{facts.run_id}", directory / f"{ASIDE}{facts.run_id}"
-    if final.exists():
-        raise HistoryError(f"{final} exists: remove it, or give the run another name.")
-    try:
-        shutil.rmtree(aside, ignore_errors=True)
+    with RunWriter(facts.run_id, directory) as writer:
         for part in parts:
-            part.write.mode("append").partitionBy("kind").parquet(str(aside))
-            session = part.sparkSession
-        whole = msgspec.structs.replace(facts, rows=_counts(session, aside))
-        (aside / FACTS).write_bytes(msgspec.json.format(msgspec.json.encode(whole)))
-        aside.rename(final)
-    except (OSError, PySparkException, Py4JError) as error:
-        why = str(error).strip().splitlines()[0][:WHY_CHARACTERS_MAX]
-        raise HistoryError(f"A run cannot be written to {directory}: {why}") from None
-    finally:
-        shutil.rmtree(aside, ignore_errors=True)
-    return final
+            writer.append(part)
+        return writer.finish(facts)
+
+
+class RunWriter:
+    """Writes a run aside, part by part, inside a ``with`` block; only a finished one is kept.
+
+    The processes of Spark's tasks write the files, so all of them, and this one, must see
+    ``directory`` under the same path. A task's files are there when it has ended, or not at all.
+    Raises HistoryError.
+    """
+
+    def __init__(self, run_id: str, directory: Path) -> None:
+        if not RUN_ID.fullmatch(run_id):
+            raise HistoryError(f"A run cannot be named {run_id!r}: use letters and digits.")
+        self._final = directory / f"{PREFIX}{run_id}"
+        self._aside = directory / f"{ASIDE}{run_id}"
+        if self._final.exists():
+            raise HistoryError(f"{self._final} exists: remove it, or give the run another name.")
+        self._session: SparkSession | None = None
+
+    def __enter__(self) -> Self:
+        shutil.rmtree(self._aside, ignore_errors=True)
+        return self
+
+    def __exit__(self, *_error: object) -> None:
+        shutil.rmtree(self._aside, ignore_errors=True)
+
+    def append(self, part: DataFrame) -> None:
+        """Write some rows."""
+        with self._sentence():
+            part.write.mode("append").partitionBy("kind").parquet(str(self._aside))
+        self._session = part.sparkSession
+
+    def finish(self, facts: RunFacts) -> Path:
+        """Let the run appear under its name, and return its folder."""
+        assert self._session is not None
+        with self._sentence():
+            whole = msgspec.structs.replace(facts, rows=_counts(self._session, self._aside))
+            (self._aside / FACTS).write_bytes(msgspec.json.format(msgspec.json.encode(whole)))
+            self._aside.rename(self._final)
+        return self._final
+
+    @contextmanager
+    def _sentence(self) -> Iterator[None]:
+        try:
+            yield
+        except (OSError, PySparkException, Py4JError) as error:
+            why = str(error).strip().splitlines()[0][:WHY_CHARACTERS_MAX]
+            where = self._final.parent
+            raise HistoryError(f"A run cannot be written to {where}: {why}") from None
 
 
 def runs_in(directory: Path) -> list[Path]:

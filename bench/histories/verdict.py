@@ -96,7 +96,10 @@ class CostLimit:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HistoryVerdict:
-    """The verdict on one run; ``exceeded`` has a sentence for each limit that was exceeded."""
+    """The verdict on one run; ``exceeded`` has a sentence for each limit that was exceeded.
+
+    That members are missing is one of these: none may be.
+    """
 
     facts: RunFacts
     outcomes: tuple[CheckOutcome, ...]
@@ -192,11 +195,24 @@ def judge_history(history: PreparedHistory, limits: Sequence[CostLimit] = ()) ->
         outcomes=outcomes,
         costs=costs,
         causes=causes,
-        exceeded=tuple(
-            f"{each.cost} is {values[each.cost]}, and at most {each.most} is allowed."
-            for each in limits
-            if values[each.cost] > each.most
+        exceeded=(
+            *missing_members(history.facts),
+            *(
+                f"{each.cost} is {values[each.cost]}, and at most {each.most} is allowed."
+                for each in limits
+                if values[each.cost] > each.most
+            ),
         ),
+    )
+
+
+def missing_members(facts: RunFacts) -> tuple[str, ...]:
+    """Say that a history is not whole: what is not there cannot be judged."""
+    if not facts.missing_members:
+        return ()
+    return (
+        f"{facts.missing_members} members are missing: they were lost with the process that drove"
+        " them, and at most 0 are allowed.",
     )
 
 

@@ -20,11 +20,13 @@ import uvloop
 
 from actors.waiting import poll_async
 from bench.client.coordinator_lookup import LookupConnections
+from bench.client.due_times import SendCounts, next_due_ms
 from bench.client.paced_work import PacedWork
 from bench.client.stream import VERSIONS, Stream
 from protocol.members.client import State
 from protocol.members.history import MemberHistoryKind
 from protocol.members.kinds import TopicMetadata, member_of
+from protocol.members.requests import OFFSET_COMMIT
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -38,8 +40,6 @@ if TYPE_CHECKING:
 FINAL: Final = "final"
 """The kind of a member's last row: what it held when the load ended."""
 FAREWELL_SECONDS: Final = 5.0
-LATE_MS: Final = 100
-"""What is done later than this after it was due is late."""
 LOOKUP: Final = "lookup"
 
 HistoryRow: TypeAlias = tuple[
@@ -62,39 +62,6 @@ class LoadSpec:
     until_ms: int
     commit_interval_ms: int = 1_000
     seed: int = 0
-
-
-def is_late(due_ms: float, now_ms: float) -> bool:
-    """Whether what was due at one time and is done at the other is late."""
-    return now_ms - due_ms > LATE_MS
-
-
-def next_due_ms(due_ms: int, interval_ms: int, now_ms: int) -> int:
-    """Return the next time of a row of due times; who is late once does not shift the others.
-
-    ``due_ms`` 0: the row begins now.
-    """
-    if not due_ms:
-        return now_ms + interval_ms
-    return due_ms + interval_ms * (1 + (now_ms - due_ms) // interval_ms)
-
-
-@dataclass(slots=True)
-class SendCounts:
-    """How many requests were sent, and how many of them late.
-
-    A member's first request is due when the plan starts the member, a heartbeat, a commit or a
-    retry at the time that the member set its timer for; what follows an answer, or another step of
-    the plan, at once.
-    """
-
-    sent: int = 0
-    late: int = 0
-
-    def count(self, due_ms: int | None, now_ms: int) -> None:
-        """Count a request that is sent now; ``due_ms`` None: it was due now."""
-        self.sent += 1
-        self.late += due_ms is not None and is_late(due_ms, now_ms)
 
 
 def drive(load: LoadSpec, is_over: Callable[[], bool] = lambda: False) -> list[HistoryRow]:
@@ -227,6 +194,11 @@ class MemberDriver:
         self._lookups = lookups
         self._commit_interval_ms = commit_interval_ms
         self._commit_at = 0
+        self._commit_due_ms: int | None = None
+        """When the commit was due that the member has been told to send."""
+        self._commits_since_ms = 0
+        """Since when the member may commit; 0: it may not."""
+        self._sent_ms = 0
         self._stream: Stream | None = None
         self._request: Outgoing | None = None
         self._asked: Address | None = None
@@ -237,10 +209,11 @@ class MemberDriver:
         self._unread: list[Callable[[], None]] | None = None
         """What arrived while the process stands still: an answer and an end; None: it runs."""
 
-    def step(self, due_ms: int | None = None) -> None:
+    def step(self, due_ms: int | None = None, waited_ms: int | None = None) -> None:
         """Send what the member wants to send, and set the timer for the next time.
 
-        ``due_ms``: when it was due; None: at the time that the timer was set for.
+        ``due_ms``: when it was due; None: at the time that the timer was set for. ``waited_ms``:
+        since when a heartbeat has waited for the answer to a commit.
         """
         if self._ended or self._unread is not None:
             return
@@ -249,13 +222,13 @@ class MemberDriver:
         member = self.member
         if due_ms is None:
             due_ms = self._due_ms
-        commits = self._commit_interval_ms > 0 and member.state is State.STABLE
-        if commits and now >= self._commit_at:
-            self._commit_at = next_due_ms(self._commit_at, self._commit_interval_ms, now)
-            member.commit(dict.fromkeys(member.partitions, now))
+        commits = self._commit_if_due(now)
         for request in member.poll(now):
-            self._sends.count(due_ms, now)
+            self._sends.count(due_ms, now, self._waited_ms(request, waited_ms))
+            self._sent_ms = now
             self._send(request)
+        if self._request is None:
+            self._commit_due_ms = None  # there was nothing to commit, or it is tried again later
         deadline = member.next_deadline()
         if self._timer is not None:
             self._timer.cancel()
@@ -268,6 +241,26 @@ class MemberDriver:
             self._timer = asyncio.get_running_loop().call_later(delay_s, self.step)
         elif member.is_done:
             self.close()
+
+    def _commit_if_due(self, now: int) -> bool:
+        """Let the member commit if it is time to; return whether it may commit at all."""
+        if self._commit_interval_ms <= 0 or self.member.state is not State.STABLE:
+            self._commits_since_ms = 0
+            return False
+        self._commits_since_ms = self._commits_since_ms or now
+        if now >= self._commit_at:
+            if self._commit_due_ms is None:
+                self._commit_due_ms = self._commit_at
+            self._commit_at = next_due_ms(self._commit_at, self._commit_interval_ms, now)
+            self.member.commit(dict.fromkeys(self.member.partitions, now))
+        return True
+
+    def _waited_ms(self, request: Outgoing, waited_ms: int | None) -> int | None:
+        """Return since when a request has been due that may have waited for another's answer."""
+        if self._commit_due_ms is None or request.message.__api_key__ != OFFSET_COMMIT:
+            return waited_ms
+        due_ms, self._commit_due_ms = self._commit_due_ms, None
+        return max(due_ms, self._commits_since_ms)
 
     def _send(self, request: Outgoing) -> None:
         if self._request is not None:  # given up: its answer must not be taken for this one's
@@ -296,8 +289,12 @@ class MemberDriver:
         if request is not self._request or self._ended:
             return
         self._request = None
-        self.member.receive(request, response, now_ms())
-        self.step()
+        member = self.member
+        member.receive(request, response, now_ms())
+        waited_ms = None
+        if request.message.__api_key__ == OFFSET_COMMIT and member.state is State.STABLE:
+            waited_ms = max(member.next_deadline() or 0, self._sent_ms)
+        self.step(waited_ms=waited_ms)
 
     def lost(self, request: Outgoing) -> None:
         """Tell the member that there will be no answer."""
@@ -333,6 +330,7 @@ class MemberDriver:
     def thaw(self) -> None:
         """Go on, with what arrived meanwhile."""
         unread, self._unread = self._unread or [], None
+        self._commits_since_ms = self._sent_ms = now_ms()  # nothing was due meanwhile
         for take in unread:
             take()
         self.step()

@@ -1,7 +1,8 @@
 """The load, spread over Spark tasks: each drives its share of the members in its own process.
 
 Every group has members in every task, so only the DataFrame has a group's whole history. Local
-mode, one task per core, suits a laptop; only :func:`local_session` depends on it.
+mode, one task per core, suits a laptop; only :func:`local_session` depends on it. Other places
+where Spark runs are in :mod:`bench.rehearsals.masters`.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from actors.coordinator import gc_tuning
 from bench.load.driver import LoadSpec, drive
@@ -85,10 +86,29 @@ class Crowd:
         )
 
 
+LOCAL: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        "spark.master": "local[*]",
+        "spark.driver.host": "127.0.0.1",
+        "spark.driver.bindAddress": "127.0.0.1",
+        "spark.sql.shuffle.partitions": str(os.cpu_count() or 1),
+    }
+)
+"""Spark in this process, one task per core."""
+
+
 def local_session(settings: Mapping[str, str] = MappingProxyType({})) -> SparkSession:
     """Start Spark in local mode, one task per core, on 127.0.0.1 and silent.
 
     ``settings`` are further ones of Spark, or others than these.
+    """
+    return start_session({**LOCAL, **settings})
+
+
+def start_session(settings: Mapping[str, str]) -> SparkSession:
+    """Start Spark with these settings, silent; what they do not say is as the user configured it.
+
+    A program of ``spark-submit`` that says no master runs where it was submitted to.
     """
     from pyspark.sql import SparkSession
 
@@ -97,15 +117,12 @@ def local_session(settings: Mapping[str, str] = MappingProxyType({})) -> SparkSe
         filter(None, (str(TOP), os.environ.get("PYTHONPATH")))
     )  # Spark's workers import our packages, installed or not
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-    os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+    if (host := settings.get("spark.driver.host")) is not None:
+        os.environ.setdefault("SPARK_LOCAL_IP", host)
     builder = (
-        SparkSession.builder.master("local[*]")
-        .appName("rollcall load")
+        SparkSession.builder.appName("rollcall load")
         .config("spark.ui.enabled", "false")
         .config("spark.ui.showConsoleProgress", "false")
-        .config("spark.driver.host", "127.0.0.1")
-        .config("spark.driver.bindAddress", "127.0.0.1")
-        .config("spark.sql.shuffle.partitions", str(os.cpu_count() or 1))
         .config(
             "spark.driver.extraJavaOptions",
             f"-Dlog4j2.configurationFile={logs.as_uri()}",

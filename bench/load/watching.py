@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import math
 import socket
 import socketserver
 import threading
@@ -22,6 +23,7 @@ from functools import partial
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, Self
 
+from actors.clock import wall_ms
 from actors.waiting import poll
 from bench.load.stability import GroupShare
 
@@ -37,6 +39,7 @@ SILENT_S: Final = 30.0
 """A task that says nothing for so long is lost, as its host may be; a watcher is, too."""
 
 CONNECT_S: Final = 30.0
+WHY_CHARACTERS_MAX: Final = 300
 STRANGERS_MAX: Final = 8
 """So many connections beside those of the tasks are accepted."""
 
@@ -53,6 +56,10 @@ class _Task:
     counts: Counter[str] = field(default_factory=Counter)
     has_taken: bool = False
     is_there: bool = True
+    why: str = ""
+    """Why it has ended, in words that it could still send."""
+    ahead_ms: float | None = None
+    """How far its host's clock is ahead of ours, less the time of its quickest message."""
 
 
 class LoadWatcher:
@@ -91,12 +98,31 @@ class LoadWatcher:
 
     def lost(self) -> list[str]:
         """Return a sentence for each task that has ended before it was told to."""
+        return [self.sentence(number) for number in self.lost_tasks()]
+
+    def lost_tasks(self) -> list[int]:
+        """Return the numbers of these tasks."""
         with self._lock:
-            return [
-                f"Task {number} of the load, on {task.host}, has ended."
-                for number, task in sorted(self._known.items())
-                if not task.is_there
-            ]
+            return [number for number, task in sorted(self._known.items()) if not task.is_there]
+
+    def sentence(self, number: int) -> str:
+        """Say that a task has ended, where, and why if it is known."""
+        with self._lock:
+            task = self._known.get(number)
+        if task is None:
+            return f"Task {number} of the load has ended."
+        why = f": {task.why}" if task.why else ""
+        return f"Task {number} of the load, on {task.host}, has ended{why}."
+
+    def clock_error_ms(self) -> int:
+        """Return how far the clocks of the tasks' hosts may differ, as their messages show it.
+
+        The quickest message of each task has been on its way for next to no time.
+        """
+        with self._lock:
+            seen = [task.ahead_ms for task in self._known.values() if task.ahead_ms is not None]
+            hosts = {task.host for task in self._known.values()}
+        return math.ceil(max(seen) - min(seen)) if len(hosts) > 1 and seen else 0
 
     def unstable_groups(self, members: int, partitions: int) -> list[str]:
         """Return, for each group that is not Stable, a sentence that says why.
@@ -168,6 +194,10 @@ class LoadWatcher:
         with self._lock:
             task = self._known[number]
             task.has_taken = task.has_taken or bool(message.get("taken"))
+            task.why = str(message.get("failed", task.why))[:WHY_CHARACTERS_MAX]
+            if (told_ms := message.get("clock_ms")) is not None:
+                ahead_ms = float(told_ms) - wall_ms()
+                task.ahead_ms = max(ahead_ms, ahead_ms if task.ahead_ms is None else task.ahead_ms)
             if (shares := message.get("shares")) is not None:
                 task.shares = {group_id: GroupShare(**share) for group_id, share in shares.items()}
             if (counts := message.get("counts")) is not None:
@@ -255,7 +285,12 @@ class Watched:
             }
             for group_id, share in shares.items()
         }
-        self._say({"shares": named, "counts": dict(counts)})
+        self._say({"shares": named, "counts": dict(counts), "clock_ms": wall_ms()})
+
+    def fails(self, why: str) -> None:
+        """Say why this task ends, if that can still be said."""
+        with contextlib.suppress(WatchError):
+            self._say({"failed": why[:WHY_CHARACTERS_MAX]})
 
     def ends(self, within_s: float) -> int | None:
         """Wait so long for the load to end; return from when on costs count, or None."""

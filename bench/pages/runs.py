@@ -115,7 +115,7 @@ def _run(
 ) -> RunReport:  # fmt: skip
     record, verdict = run.record, run.verdict
     of_name = {each.group.name: each for each in verdict.groups}
-    notes = list(verdict.notes)
+    notes = verdict.remarked
     if len(of_name) > len(drawn):
         notes.append(which_are_drawn(len(drawn), len(of_name)))
     sessions = {
@@ -124,8 +124,6 @@ def _run(
         if name in of_name
     }
     told = stories(record, sessions, pictures, notes)
-    if verdict.lateness:
-        notes.append(verdict.lateness)
     return RunReport(
         name=run.name,
         how=verdict.how,
@@ -134,7 +132,7 @@ def _run(
         duration_ms=record.ended_ms - record.began_ms,
         changed_ms=record.changed_ms - record.began_ms,
         costs=cost_rows(paid, shown),
-        found={name: list(each)[:SENTENCES_MAX] for name, each in verdict.found.items()},
+        found={name: list(each)[:SENTENCES_MAX] for name, (_, each) in verdict.violations.items()},
         marks=marks(record, [*of_name], notes),
         stories=told,
         notes=notes,
@@ -146,7 +144,7 @@ def _sentence(verdict: ScenarioVerdict, paid: Sequence[PaidGroup]) -> str:
         limited = sum(len(each.limits) for each in paid)
         kept = f"every limit was kept ({limited})" if limited else "no limits were set"
         return f"No rule was broken, and {kept}.{_dearest(verdict)}"
-    broken = [f"{name}: {len(each)}" for name, each in verdict.found.items()]
+    broken = [f"{name}: {count}" for name, (count, _) in verdict.violations.items()]
     broken += [
         f"{each.group.name} had {sentence.rstrip('.')}"
         for each in verdict.groups

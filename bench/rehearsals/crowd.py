@@ -16,14 +16,13 @@ from typing import TYPE_CHECKING, Any, Final, Self
 from msgspec.structs import replace
 
 from actors.waiting import poll_async
+from bench.client.due_times import SendCounts, is_late
 from bench.client.loop_lag import LoopLag
 from bench.client.loop_thread import LoopThread
 from bench.load.driver import (
     FAREWELL_SECONDS,
     CoordinatorLookups,
     MemberDriver,
-    SendCounts,
-    is_late,
     now_ms,
 )
 from bench.load.stability import share_of
@@ -45,7 +44,7 @@ if TYPE_CHECKING:
     from protocol.wire.embedded import TopicPartition
 
 HEARTBEATS, ERRORS, STEPS, LATE = "heartbeats", "errors", "steps", "late steps"
-REQUESTS, LATE_REQUESTS = "requests", "late requests"
+REQUESTS, LATE_REQUESTS, HELD_REQUESTS = "requests", "late requests", "held requests"
 COUNTED: Final[Mapping[MemberHistoryKind, str]] = MappingProxyType(
     {
         MemberHistoryKind.HEARTBEAT: HEARTBEATS,
@@ -157,7 +156,9 @@ class PlannedCrowd:
                             self._counts[word] += 1
                     self._counted[life] = len(history)
             self._counts[STEPS], self._counts[LATE] = self._next, self._late
-            self._counts[REQUESTS], self._counts[LATE_REQUESTS] = self._sends.sent, self._sends.late
+            sends = self._sends
+            self._counts[REQUESTS], self._counts[LATE_REQUESTS] = sends.sent, sends.late
+            self._counts[HELD_REQUESTS] = sends.held
             return Counter(self._counts)
 
         return self._thread.run(count())
@@ -196,6 +197,14 @@ class PlannedCrowd:
     def lost(self) -> list[str]:
         """Return nothing: all members are in this process."""
         return []
+
+    def missing(self) -> int:
+        """Return that no member was lost."""
+        return 0
+
+    def clock_error_ms(self) -> int:
+        """Return that all members have one clock."""
+        return 0
 
     def stalled_ms(self) -> int:
         """Return the longest stall of this process."""

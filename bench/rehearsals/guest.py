@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import sys
 from contextlib import contextmanager
@@ -84,6 +85,9 @@ def reached(bootstrap: str, scenario: Scenario) -> tuple[tuple[Address, ...], di
     return brokers, versions
 
 
+_NUMBERS: Final = itertools.count()
+"""Tell rehearsals of one process apart that begin together."""
+
 _WHO: Final = ApiVersionsRequest(client_software_name="rollcall", client_software_version="0")
 
 
@@ -91,7 +95,8 @@ _WHO: Final = ApiVersionsRequest(client_software_name="rollcall", client_softwar
 def guest_stage(bootstrap: str, scenario: Scenario, plan: ScenarioPlan) -> Iterator[GuestStage]:
     """Use a cluster that runs; at the end delete the scenario's groups and topics from it."""
     brokers, versions = reached(bootstrap, scenario)
-    stage = GuestStage(brokers, versions, f"rehearsal-{os.getpid()}-{now_ms() % 1_000_000}-")
+    number = f"{os.getpid()}-{now_ms() % 1_000_000}-{next(_NUMBERS)}"
+    stage = GuestStage(brokers, versions, f"rehearsal-{number}-")
     try:
         yield stage
     finally:

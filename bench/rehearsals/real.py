@@ -13,6 +13,7 @@ from bench.load.driver import now_ms
 from bench.rehearsals.crowd import (
     ERRORS,
     HEARTBEATS,
+    HELD_REQUESTS,
     LATE,
     LATE_REQUESTS,
     REQUESTS,
@@ -70,7 +71,13 @@ class ScenarioCrowd(Protocol):
         """Return the longest stall of a process with members."""
 
     def lost(self) -> list[str]:
-        """Return a sentence for each process with members that was lost."""
+        """Return a sentence for each process with members that was lost, so far."""
+
+    def missing(self) -> int:
+        """Return how many members were lost with them."""
+
+    def clock_error_ms(self) -> int:
+        """Return how far the clocks of the members' processes may differ."""
 
 
 CrowdOf: TypeAlias = "Callable[[Scenario, ScenarioPlan, Stage, Mapping[UUID, str]], ScenarioCrowd]"
@@ -111,6 +118,7 @@ class _Play:
         self._began_s = 0.0
         self._counts: Counter[str] = Counter()
         self._counted_ms = 0
+        self._lost: set[str] = set()
 
     def run(self, crowd_of: CrowdOf) -> ScenarioRecord:
         scenario, stage = self._scenario, self._stage
@@ -137,9 +145,12 @@ class _Play:
                 late=counts[LATE],
                 requests=counts[REQUESTS],
                 late_requests=counts[LATE_REQUESTS],
+                held_requests=counts[HELD_REQUESTS],
                 stalled_ms=crowd.stalled_ms(),
                 began_ms=began_ms,
                 lost=crowd.lost(),
+                missing=crowd.missing(),
+                clock_error_ms=crowd.clock_error_ms(),
                 marks=tuple(self._marks),
             )
 
@@ -161,6 +172,7 @@ class _Play:
             self._later(at_ms, self._progress, at_ms, crowd)
         while self._now_ms() < duration:
             crowd.check()
+            self._tell_lost(crowd)
             if self._due and self._due[0][0] <= self._now_ms():
                 _, _, action, arguments = heappop(self._due)
                 action(*arguments)
@@ -177,16 +189,25 @@ class _Play:
     def _now_ms(self) -> float:
         return (time.monotonic() - self._began_s) * 1000
 
+    def _tell_lost(self, crowd: ScenarioCrowd) -> None:
+        """Say once of each process that was lost, when it was seen."""
+        for sentence in crowd.lost():
+            if sentence not in self._lost:
+                self._lost.add(sentence)
+                self._say(int(self._now_ms()), sentence)
+
     def _progress(self, at_ms: int, crowd: ScenarioCrowd) -> None:
         shares, counts = crowd.shares().values(), crowd.counts()
         members, ready = (sum(each.members for each in shares), sum(each.ready for each in shares))
         beats = counts[HEARTBEATS] - self._counts[HEARTBEATS]
         per_s = beats * 1000 / max(at_ms - self._counted_ms, 1)
         self._counts, self._counted_ms = counts, at_ms
+        missing = crowd.missing()
         self._told(
             at_ms,
             f"{members} members, {ready} with partitions, {per_s:.0f} heartbeats/s,"
-            f" {counts[ERRORS]} errors, {counts[LATE_REQUESTS]} late",
+            f" {counts[ERRORS]} errors, {counts[LATE_REQUESTS]} late"
+            f"{f', {missing} missing' if missing else ''}",
         )
 
     def _fault(self, fault: Any) -> None:

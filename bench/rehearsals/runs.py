@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import time
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass
 from enum import Enum, auto
 from functools import partial
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from actors.coordinator import gc_tuning
 from actors.telemetry.run_traces import RunStep, TracedRun, trace_run
@@ -16,15 +16,21 @@ from bench.rehearsals.crowd import PlannedCrowd
 from bench.rehearsals.guest import guest_stage
 from bench.rehearsals.stages import KafkaStage, OwnStage, kafka_stage, notes_on, own_stage
 from bench.scenarios import simulated
+from bench.scenarios.history import run_id_of
 from bench.scenarios.scenario import BASE
 from bench.scenarios.verdict import ScenarioVerdict, judge
 from bench.servers.java import need_spark
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
     from contextlib import AbstractContextManager
+    from pathlib import Path
 
+    from pyspark.sql import SparkSession
+
+    from bench.rehearsals.masters import SparkMaster
     from bench.rehearsals.real import CrowdOf
+    from bench.rehearsals.spark_history import SparkHistory, WrittenHistory
     from bench.rehearsals.stages import Stage
     from bench.scenarios.plan import ScenarioPlan
     from bench.scenarios.record import ScenarioRecord
@@ -51,57 +57,96 @@ class Planned:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Run:
-    """One run: what was planned, what it recorded, and the verdict."""
+    """One run: what was planned, what it recorded, and the verdict.
+
+    ``history`` is there if tasks of Spark have written it already.
+    """
 
     planned: Planned
     record: ScenarioRecord
     verdict: ScenarioVerdict
+    history: WrittenHistory | None = None
 
 
-def run_all(
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SparkPlace:
+    """How many tasks of Spark drive the members, and where; None: where ``spark-submit`` says."""
+
+    tasks: int
+    master: SparkMaster | None
+
+
+def run_all(  # noqa: PLR0913 - what is run, where, and what is kept of it
     variants: Sequence[Planned],
     places: Sequence[Place],
     bootstrap: str,
     say: Callable[[str], None],
-    spark_tasks: int = 0,
+    *,
+    spark: SparkPlace | None = None,
+    history: Path | None = None,
 ) -> list[Run]:
     """Run every variant at every place; ``bootstrap`` is that of the cluster that ran before.
 
-    ``spark_tasks``: so many tasks of Spark drive the members; 0: this process does.
+    ``spark``: where tasks of Spark drive the members; None: this process does. Such tasks write
+    what they saw into the directory ``history``; of other runs nothing is written here.
 
     Raises DrillError, StartError, CommandError, KafkaError and OSError.
     """
     runs = []
-    with crowds(spark_tasks, say) as crowd_of:
+    with crowds(spark, history, say) as made:
         for place in places:
             for planned in variants:
                 if len(variants) * len(places) > 1:
                     say(f"--- {WORDS[place]}, {planned.variant}")
-                runs.append(_run(planned, place, bootstrap, say, crowd_of))
+
+                def words(how: str, variant: str = planned.variant) -> list[str]:
+                    told = [variant] if len(variants) > 1 else []
+                    return told + ([how] if len(places) > 1 else [])
+
+                runs.append(_run(planned, place, bootstrap, say, (made, words)))
     return runs
 
 
+@dataclass(frozen=True, slots=True)
+class Crowds:
+    """What makes the members of each run: over Spark, which also writes histories, or here."""
+
+    session: SparkSession | None = None
+    tasks: int = 0
+    directory: Path | None = None
+
+    def history(self, run_id: str) -> AbstractContextManager[SparkHistory | None]:
+        """Return what the tasks of a run write what they saw with; None: nothing does."""
+        if self.session is None or self.directory is None:
+            return nullcontext()
+        from bench.rehearsals.spark_history import SparkHistory
+
+        return SparkHistory(self.session, run_id, self.directory)
+
+    def of(self, history: SparkHistory | None) -> CrowdOf:
+        """Return what makes the members of a run."""
+        if self.session is None:
+            return PlannedCrowd
+        from bench.rehearsals.spark_crowd import SparkCrowd, SparkTasks
+
+        return partial(SparkCrowd, SparkTasks(self.session, self.tasks, history))
+
+
 @contextmanager
-def crowds(spark_tasks: int, say: Callable[[str], None]) -> Iterator[CrowdOf]:
-    """Yield what makes the members of a scenario: over Spark, which is started, or here."""
-    if not spark_tasks:
-        yield PlannedCrowd
+def crowds(
+    spark: SparkPlace | None, history: Path | None, say: Callable[[str], None]
+) -> Iterator[Crowds]:
+    """Yield what makes members; Spark is started for it, and stopped at the end."""
+    if spark is None:
+        yield Crowds()
         return
     need_spark()
-    from bench.load.spark import local_session, warm_up
-    from bench.rehearsals.spark_crowd import SparkCrowd, SparkTasks, drive_share
+    from bench.rehearsals.masters import session_of
+    from bench.rehearsals.spark_tasks import drive_share
 
     say("starting Spark ...")
-    session = local_session({"spark.master": f"local[{spark_tasks},{TRIES}]"})
-    try:
-        warm_up(session, drive_share.__module__)
-        yield partial(SparkCrowd, SparkTasks(session.sparkContext, spark_tasks))
-    finally:
-        session.stop()
-
-
-TRIES: Final = 2
-"""Spark runs a lost task once more, which does nothing; otherwise it would end all of them."""
+    with session_of(spark.master, spark.tasks, drive_share.__module__) as session:
+        yield Crowds(session, spark.tasks, history)
 
 
 WORDS = {
@@ -126,30 +171,35 @@ def _run(
     place: Place,
     bootstrap: str,
     say: Callable[[str], None],
-    crowd_of: CrowdOf,
+    kept: tuple[Crowds, Callable[[str], list[str]]],
 ) -> Run:
+    """Run one variant; ``kept`` makes the crowd, and the words by which its history is named."""
     scenario, plan = planned.scenario, planned.plan
+    made, words = kept
 
     def tell(at_ms: int, text: str) -> None:
         say(f"{at_ms / 1000:8.1f} s  {text}")
 
-    notes: Iterable[str] = ()
     if place is Place.SIMULATED:
-        how, began_s = HOW[place], time.monotonic()
+        began_s = time.monotonic()
         record = simulated.run(scenario, plan, tell)
         took_s = time.monotonic() - began_s
         say(f"{scenario.duration / 1000:g} s of virtual time took {took_s:.1f} s")
-    else:
+        verdict = judge(scenario, record, HOW[place], planned.variant)
+        return Run(planned=planned, record=record, verdict=verdict)
+    with ExitStack() as stack:
         with _stage(planned, place, bootstrap, say) as stage:
             notes = notes_on(stage, scenario)
             for note in notes:
                 say(note)
             gc_tuning.freeze_heap()  # this process is the members: it must not block itself
-            how, record = stage.how, real.run(scenario, plan, stage, tell, crowd_of)
-    verdict = judge(scenario, record, how, planned.variant, tuple(notes))
-    if place is not Place.SIMULATED:  # its times are virtual
+            run_id = run_id_of(scenario.name, words(stage.how))
+            history = stack.enter_context(made.history(run_id))
+            record = real.run(scenario, plan, stage, tell, made.of(history))
+        verdict = judge(scenario, record, stage.how, planned.variant, tuple(notes))
         _trace(scenario, record, verdict)
-    return Run(planned=planned, record=record, verdict=verdict)
+        written = None if history is None else history.finish(scenario, plan, record)
+    return Run(planned=planned, record=record, verdict=verdict, history=written)
 
 
 def _trace(scenario: Scenario, record: ScenarioRecord, verdict: ScenarioVerdict) -> None:

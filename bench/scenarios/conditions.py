@@ -27,6 +27,9 @@ RUN_MEASURES: Final[Mapping[str, RunMeasure]] = {
     "late_requests_percent": RunMeasure(
         "% of the requests were late", lambda each: each.late_requests_percent
     ),
+    "held_requests_percent": RunMeasure(
+        "% of the requests waited for another answer", lambda each: each.held_requests_percent
+    ),
     "late_steps": RunMeasure("steps of the plan were late", lambda each: each.late),
     "stalled_seconds": RunMeasure(
         "seconds for which the members' process stood still", lambda each: each.stalled_ms / 1000

@@ -72,4 +72,4 @@ class NodeDrains:
         """Return how many more pods the budget allows to disrupt now."""
         wanted = self._fleet.wanted
         budget = self._told.max_unavailable.of(wanted, rounds_up=True)
-        return max(budget - (wanted - self._fleet.available()), 0)
+        return max(budget - (wanted - self._fleet.ready()), 0)

@@ -10,14 +10,13 @@ from bench.histories.rows import HistoryLife, fetched_row, group_row, life_rows,
 from bench.histories.schema import CHANGE, FAULT, SCHEMA
 from bench.scenarios.members import SESSION_TIMEOUT_MS
 from bench.scenarios.values import Protocol
-from bench.servers.server import StartError
 from protocol.config import Configs
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
     from pathlib import Path
 
-    from pyspark.sql import DataFrame
+    from pyspark.sql import DataFrame, SparkSession
 
     from bench.histories.schema import HistoryRow
     from bench.histories.store import RunFacts
@@ -68,33 +67,17 @@ def rows_of_lives(scenario: Scenario, lives: Iterable[LifeRecord]) -> Iterator[H
         yield from life_rows(_life(protocol, each, sessions[group.name, protocol]))
 
 
-def write_histories(
-    directory: Path, runs: Sequence[tuple[str, Scenario, ScenarioPlan, ScenarioRecord]]
-) -> list[Path]:
-    """Write runs, each under its name, into a directory, and return their folders.
-
-    Raises StartError if a run cannot be written.
-    """
-    from bench.histories.store import HistoryError, write_parts
-    from bench.load.spark import local_session
-
-    session = local_session()
+def write_history(
+    session: SparkSession, directory: Path, facts: RunFacts, rows: Iterator[HistoryRow]
+) -> Path:
+    """Write a run into a directory, and return its folder; raises HistoryError."""
+    from bench.histories.store import write_parts
 
     def parts(rows: Iterator[HistoryRow]) -> Iterator[DataFrame]:
         while part := list(islice(rows, ROWS_AT_ONCE)):
             yield session.createDataFrame(part, SCHEMA)
 
-    try:
-        folders = []
-        for name, scenario, plan, record in runs:
-            facts = facts_of(name, scenario, record)
-            rows = history_rows(scenario, plan, record)
-            folders.append(write_parts(parts(rows), facts, directory))
-        return folders
-    except HistoryError as error:
-        raise StartError(str(error)) from None
-    finally:
-        session.stop()
+    return write_parts(parts(rows), facts, directory)
 
 
 def run_id_of(scenario: str, words: Sequence[str]) -> str:
@@ -114,6 +97,8 @@ def facts_of(name: str, scenario: Scenario, record: ScenarioRecord) -> RunFacts:
         what=scenario.about,
         changed_ms=record.changed_ms,
         ended_ms=record.ended_ms,
+        clock_error_ms=record.clock_error_ms,
+        missing_members=record.missing,
     )
 
 

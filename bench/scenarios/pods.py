@@ -27,9 +27,14 @@ SUFFIX_LETTERS: Final = 5
 
 
 class PodState(Enum):
-    """STARTING until it is available; STOPPING until it is GONE."""
+    """STARTING until it is ready, READY until it is available; STOPPING until it is GONE.
+
+    A pod is ready when its readiness probe succeeds, and available when it has been ready for
+    ``minReadySeconds``. Budgets of disruptions count ready pods, controllers available ones.
+    """
 
     STARTING = auto()
+    READY = auto()
     AVAILABLE = auto()
     STOPPING = auto()
     GONE = auto()
@@ -52,7 +57,7 @@ class Pod:
     @property
     def is_kept(self) -> bool:
         """Whether nobody has told it to stop."""
-        return self.state in (PodState.STARTING, PodState.AVAILABLE)
+        return self.state in (PodState.STARTING, PodState.READY, PodState.AVAILABLE)
 
 
 class Events(Protocol):
@@ -136,9 +141,9 @@ class Fleet:
         """The number of pods that there are to be."""
         return self._wanted
 
-    def available(self) -> int:
-        """Return how many pods are available."""
-        return sum(pod.state is PodState.AVAILABLE for pod in self.pods)
+    def ready(self) -> int:
+        """Return how many pods are ready, be they available or not yet."""
+        return sum(pod.state in (PodState.READY, PodState.AVAILABLE) for pod in self.pods)
 
     def running(self) -> list[Pod]:
         """Return the pods with a process that nobody has told to stop."""
@@ -171,7 +176,13 @@ class Fleet:
         def run() -> None:
             if is_current():
                 self._run(pod)
-                self._later(self._group.min_ready_seconds * 1000, available)
+                ready_ms = self._group.ready_time
+                self._later(ready_ms, ready)
+                self._later(ready_ms + self._group.min_ready_seconds * 1000, available)
+
+        def ready() -> None:
+            if is_current() and pod.runs:
+                pod.state = PodState.READY
 
         def available() -> None:
             if is_current() and pod.runs:

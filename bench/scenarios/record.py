@@ -51,11 +51,12 @@ class ScenarioRecord:
 
     Costs count from ``changed_ms`` to ``ended_ms``. ``committed`` as in :class:`DrillRecord`.
     ``partitions`` are all that each group's members subscribe to. ``late`` steps were carried out
-    late, and of the ``requests`` that the members sent so many were late
-    (:class:`bench.load.driver.SendCounts`); in virtual time none are, and they are not counted.
+    late, and of the ``requests`` that the members sent so many were late, and so many held back
+    (:class:`bench.client.due_times.SendCounts`); in virtual time none are, nor are they counted.
     ``stalled_ms`` is the longest stall of the process that runs the members.
     ``marks`` say what happened, behaviours and faults, and how long after ``began_ms``.
-    ``lost`` has a sentence for each process that was lost with its members' histories.
+    ``lost`` has a sentence for each process that was lost with its members' histories; so many
+    members are ``missing``. ``clock_error_ms``: how far the members' clocks may differ.
     """
 
     lives: Sequence[LifeRecord]
@@ -66,10 +67,13 @@ class ScenarioRecord:
     late: int = 0
     requests: int = 0
     late_requests: int = 0
+    held_requests: int = 0
     stalled_ms: int = 0
     began_ms: int = 0
     marks: Sequence[tuple[int, str]] = ()
     lost: Sequence[str] = ()
+    missing: int = 0
+    clock_error_ms: int = 0
     by_group: Mapping[str, Sequence[LifeRecord]] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -91,7 +95,8 @@ class GroupCosts:
     assignment, as it was joining or in a rebalance. ``unowned_ms``: the longest time for which a
     partition had no owner. ``failed``: members that an error ended, such as FENCED_INSTANCE_ID.
     ``revoked``: partitions that were taken from members which lived from before the first change to
-    the end. ``causes``: the rebalances by cause.
+    the end. ``causes``: the rebalances by cause. ``unowned_before``: partitions that had no owner
+    yet when the first change came: the group was still forming, which the costs contain, then.
     """
 
     members: int
@@ -103,6 +108,7 @@ class GroupCosts:
     unowned_ms: int
     failed: int
     revoked: int
+    unowned_before: int = 0
 
 
 def costs(record: ScenarioRecord, group: str) -> GroupCosts:
@@ -132,7 +138,17 @@ def costs(record: ScenarioRecord, group: str) -> GroupCosts:
             for event in each.timeline.events
         ),
         revoked=sum(_revocations(record, each) for each in lives),
+        unowned_before=sum(
+            not _is_owned_before(owned.get(each, []), record) for each in record.partitions[group]
+        ),
     )
+
+
+def _is_owned_before(owned: Sequence[Owned], record: ScenarioRecord) -> bool:
+    """Whether a partition had its first owner before the first change, if there was time for it."""
+    if record.changed_ms == record.began_ms:
+        return True
+    return bool(owned) and owned[0].began_ms <= record.changed_ms
 
 
 def _revocations(record: ScenarioRecord, each: LifeRecord) -> int:

@@ -96,11 +96,13 @@ class Group(
     max_unavailable: Amount | None = None
     """How many pods may be unavailable in a rolling deploy; usually 25%, of a StatefulSet 1."""
     min_ready_seconds: Seconds = 0
-    """How long a pod must run before it counts as available."""
+    """How long a pod must be ready before it counts as available."""
     termination_grace_seconds: Seconds = 30
     """A pod that needs longer to stop is killed."""
     start_time: Duration = Duration(5_000)
     """From the creation of a pod to its first request to the coordinator."""
+    ready_time: Duration = Duration(0)
+    """From that request until its readiness probe succeeds: only then does the pod count."""
     stop_time: Duration = Duration(1_000)
     """From the signal to stop to the moment when the member leaves."""
     revoke_time: Duration = Duration(0)

@@ -46,6 +46,42 @@ class GroupVerdict:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class HistoryResult:
+    """What the checks of :mod:`bench.histories.checks` found in the rows that a run left.
+
+    ``counts`` has every check; ``broken`` and ``suspect`` have sentences, not more than some of
+    each check that found anything.
+    """
+
+    rows: int
+    counts: Mapping[str, int]
+    broken: Mapping[str, Sequence[str]]
+    suspect: Mapping[str, Sequence[str]]
+
+    @property
+    def sentence(self) -> str:
+        """Say that the history was checked, and what is no more than suspect."""
+        said = f"{len(self.counts)} checks of its history ({self.rows:,} rows)"
+        if self.broken:
+            found = ", ".join(f"{name} ({self.counts[name]})" for name in self.broken)
+            said = f"{said} found broken promises: {found}."
+        else:
+            said = f"{said} found no broken promise."
+        for name, sentences in self.suspect.items():
+            first = f" {sentences[0].rstrip('.')}." if sentences else ""
+            said = f"{said} Suspect is {name} ({self.counts[name]}):{first}"
+        return said
+
+    def document(self) -> dict[str, Any]:
+        """Return it for JSON."""
+        return {
+            "rows": self.rows,
+            "checks": dict(self.counts),
+            "suspect": {name: list(sentences) for name, sentences in self.suspect.items()},
+        }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ScenarioVerdict:
     """The verdict on one run. ``found`` are the sentences of each check that found anything."""
 
@@ -56,20 +92,51 @@ class ScenarioVerdict:
     late: int = 0
     requests: int = 0
     late_requests: int = 0
+    held_requests: int = 0
     stalled_ms: int = 0
+    missing: int = 0
+    """How many members were lost with the process that drove them: nothing is known of them."""
     variant: str = BASE
     notes: tuple[str, ...] = ()
     """What of the scenario was left out, and why."""
+    history: HistoryResult | None = None
+    """What was found in the run's history; None: it was not kept."""
+
+    @property
+    def violations(self) -> dict[str, tuple[int, Sequence[str]]]:
+        """How often each check found something, and the sentences that are there of it."""
+        found = {name: (len(each), each) for name, each in self.found.items()}
+        if self.history is not None:
+            for name, each in self.history.broken.items():
+                found[f"{name}, in the history"] = self.history.counts[name], each
+        return found
+
+    @property
+    def remarked(self) -> list[str]:
+        """Return the notes, how much was late, and how the history was checked: a sentence each."""
+        forming = [
+            f"{each.group.name}: {each.costs.unowned_before} partitions had no owner yet when the"
+            " first change came: its figures contain what was left of its first assignment."
+            for each in self.groups
+            if each.costs.unowned_before
+        ]
+        history = "" if self.history is None else self.history.sentence
+        return [*self.notes, *forming, *filter(None, (self.lateness, history))]
 
     @property
     def is_clean(self) -> bool:
         """Whether nothing broke a rule, and no group paid more than expected."""
-        return not self.found and not any(each.exceeded for each in self.groups)
+        return not self.violations and not any(each.exceeded for each in self.groups)
 
     @property
     def late_requests_percent(self) -> float:
         """How many of a hundred requests were sent late; in virtual time none is."""
         return 100 * self.late_requests / max(self.requests, 1)
+
+    @property
+    def held_requests_percent(self) -> float:
+        """How many of a hundred requests waited for the answer to another one of their member."""
+        return 100 * self.held_requests / max(self.requests, 1)
 
     @property
     def lateness(self) -> str:
@@ -81,10 +148,17 @@ class ScenarioVerdict:
             f" ({self.late_requests_percent:.2f}%) were late"
         )
         is_slow = self.late or self.late_requests
-        return f"{said}: this machine is too slow for it." if is_slow else f"{said}."
+        said = f"{said}: this machine is too slow for it." if is_slow else f"{said}."
+        if not self.held_requests:
+            return said
+        return (
+            f"{said} {self.held_requests} more ({self.held_requests_percent:.2f}%) were due while"
+            " another request of their member had no answer, and waited for it."
+        )
 
     def document(self) -> dict[str, Any]:
         """Return the verdict for JSON."""
+        found = {name: list(sentences) for name, (_, sentences) in self.violations.items()}
         return {
             "scenario": self.scenario,
             "run": self.how,
@@ -94,13 +168,17 @@ class ScenarioVerdict:
             "requests": self.requests,
             "late_requests": self.late_requests,
             "late_requests_percent": round(self.late_requests_percent, 4),
+            "held_requests": self.held_requests,
+            "held_requests_percent": round(self.held_requests_percent, 4),
             "stalled_ms": self.stalled_ms,
+            "missing_members": self.missing,
             "notes": list(self.notes),
             "groups": {
                 each.group.name: {**asdict(each.costs), "exceeded": list(each.exceeded)}
                 for each in self.groups
             },
-            "violations": {name: list(sentences) for name, sentences in self.found.items()},
+            "violations": found,
+            "history": None if self.history is None else self.history.document(),
         }
 
     def rows(self) -> list[list[str]]:
@@ -114,9 +192,7 @@ class ScenarioVerdict:
 
     def remarks(self, complaints_max: int) -> list[str]:
         """Return what a table does not say: a sentence each; at most so many of each check."""
-        lines = list(self.notes)
-        if self.lateness:
-            lines.append(self.lateness)
+        lines = self.remarked
         if self.stalled_ms >= STALLED_MS:
             lines.append(
                 f"The members' own process stood still for up to {self.stalled_ms / 1000:.1f} s:"
@@ -124,8 +200,8 @@ class ScenarioVerdict:
             )
         for each in self.groups:
             lines += [f"{each.group.name}: {sentence}" for sentence in each.exceeded]
-        for name, sentences in self.found.items():
-            lines.append(f"{name}: {len(sentences)}")
+        for name, (count, sentences) in self.violations.items():
+            lines.append(f"{name}: {count}")
             lines += [f"  {sentence}" for sentence in sentences[:complaints_max]]
         return lines
 
@@ -160,7 +236,9 @@ def judge(
         late=record.late,
         requests=record.requests,
         late_requests=record.late_requests,
+        held_requests=record.held_requests,
         stalled_ms=record.stalled_ms,
+        missing=record.missing,
         variant=variant,
         notes=notes,
     )

@@ -1,14 +1,16 @@
 """One coordinator in a process of its own, without Ray: something to drive, kill and start again.
 
-``python -m tests.bench.one_node PORT DIRECTORY`` serves until it is killed.
+``python -m tests.bench.one_node PORT DIRECTORY CONFIGS`` serves until it is killed.
 """
 
 import asyncio
+import json
 import subprocess
 import sys
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
+from types import MappingProxyType
 
 import uvloop
 
@@ -30,20 +32,27 @@ CONFIGS = {
 class OneNode:
     """A coordinator's process; its port and its data outlive it.
 
-    ``environ`` are its environment variables, if they are not ours.
+    ``environ`` are its environment variables, if they are not ours; ``configs`` are further ones of
+    the broker, or others.
     """
 
-    def __init__(self, directory: Path, environ: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self,
+        directory: Path,
+        environ: Mapping[str, str] | None = None,
+        configs: Mapping[str, str] = MappingProxyType({}),
+    ) -> None:
         self.address = ("127.0.0.1", free_port())
         self._directory = directory
         self._environ = environ
+        self._configs = json.dumps({**CONFIGS, **configs})
         self._process = None
 
     def start(self) -> "OneNode":
         """Start, and wait until groups are coordinated."""
         _, port = self.address
         self._process = subprocess.Popen(
-            [sys.executable, "-m", "tests.bench.one_node", str(port), str(self._directory)],
+            [sys.executable, "-m", __name__, str(port), str(self._directory), self._configs],
             cwd=Path(__file__).resolve().parents[2],
             env=self._environ,
         )
@@ -92,14 +101,14 @@ class NoPeers:
         return True
 
 
-async def serve(port: int, directory: str) -> None:
+async def serve(port: int, directory: str, configs: Mapping[str, str]) -> None:
     """Serve for ever."""
     spec = ClusterSpec(
         cluster_id="one-node-of-the-tests0",
         places=on_one_host("127.0.0.1", (port,)),
         console=Address(host="127.0.0.1", port=0),
         data_dir=directory,
-        overrides=CONFIGS,
+        overrides=configs,
         workers=0,
     )
     peers = NoPeers()
@@ -109,4 +118,4 @@ async def serve(port: int, directory: str) -> None:
 
 
 if __name__ == "__main__":
-    uvloop.run(serve(int(sys.argv[1]), sys.argv[2]))
+    uvloop.run(serve(int(sys.argv[1]), sys.argv[2], json.loads(sys.argv[3])))

@@ -1,7 +1,8 @@
 """Groups of a real Kafka 4.3.1 move to Rollcall, through a backup and its restore, and back.
 
 What Kafka's tools print of the groups stays the same on the way: states, members, static ones too,
-assignments and offsets. Members of modern groups go on where they are, in one epoch more.
+assignments and offsets. Members of modern groups go on where they are, in one epoch more. The
+scenario that ``rollcall rehearse --from-group`` makes of a group is the same on both sides.
 The commands are those of ``docs/operations.md``.
 """
 
@@ -16,6 +17,8 @@ from pathlib import Path
 import pytest
 
 from actors.backup.files import read_partition, verify
+from bench.scenarios.files import parse
+from bench.scenarios.scenario import WorkloadKind
 from tests.clients import servers
 from tests.clients.java import java
 from tests.clients.test_group_tools import SHARE, STREAMS, Tools
@@ -90,6 +93,26 @@ def without_epochs(found: dict[str, list[str]]) -> dict[str, list[str]]:
     }
 
 
+def scenarios(groups: Groups, bootstrap: str) -> dict[str, str]:
+    """Return the scenarios that are made of two groups that run."""
+    return {
+        kind: done("rehearse", "--from-group", groups.group(kind), "--bootstrap", bootstrap)
+        for kind in ("classic", "consumer")
+    }
+
+
+def is_rehearsed(scenario: str, file: Path) -> None:
+    """The scenario of the group with two static members is a file that runs, and is clean."""
+    file.write_text(scenario)
+    made = parse(file.stem, scenario)
+    (group,) = made.groups
+    assert (group.static, group.workload) == (True, WorkloadKind.STATEFUL_SET)
+    assert (group.replicas, made.partitions_of()) == (2, {TOPIC: 4})
+    said = done("rehearse", file, "--simulate")
+    assert re.search(rf"^{group.name} +2  classic, static +\d+ +0 ", said, re.MULTILINE), said
+    assert said.endswith("\nclean\n")
+
+
 def rows(backup: Path) -> dict[int, list[tuple[bytes, bytes | None]]]:
     return {row.partition: list(read_partition(backup, row)) for row in verify(backup).files}
 
@@ -100,6 +123,8 @@ def test_groups_move_from_kafka_to_rollcall_and_back(
     first = create_groups(kafka.bootstrap, "first", TOPIC, is_kafka=True)
     on_kafka = described(first, kafka.bootstrap)
     assert "first-classic" in " ".join(on_kafka["classic --members"])
+    imported_there = scenarios(first, kafka.bootstrap)
+    is_rehearsed(imported_there["classic"], tmp_path / "imported.toml")
 
     imported, segments = tmp_path / "imported", tmp_path / "segments"
     three = ("--partitions", "3")
@@ -111,6 +136,7 @@ def test_groups_move_from_kafka_to_rollcall_and_back(
     cluster = new_cluster(settings=SETTINGS).start()
     first.go_on_at(cluster.bootstrap)
     assert without_epochs(described(first, cluster.bootstrap)) == without_epochs(on_kafka)
+    assert scenarios(first, cluster.bootstrap) == imported_there
 
     second = create_groups(cluster.bootstrap, "second", TOPIC, is_kafka=False)
     third = Groups(cluster.bootstrap, "third", TOPIC)

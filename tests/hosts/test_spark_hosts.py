@@ -4,6 +4,7 @@ import json
 import subprocess
 import sys
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
 
@@ -12,6 +13,7 @@ from bench.hosts.host import ROOT, TMP, Running
 from bench.hosts.ray_hosts import RayOnHosts
 from bench.hosts.spark_hosts import SparkOnHosts
 from bench.load import submit
+from bench.rehearsals import submit as rehearsal
 from tests.hosts.conftest import NewHosts
 from tests.waiting import patient, until
 
@@ -19,6 +21,23 @@ pytest.importorskip("pyspark")
 
 LOAD_S = patient(150)
 VERDICT = TMP / "verdict.json"
+SCENARIO = """
+about = "one group of either kind"
+duration = "8s"
+topics.t.partitions = 8
+[[groups]]
+name = "a"
+topics = ["t"]
+static = true
+replicas = 6
+heartbeat_interval_ms = 1000
+commit_interval_ms = 1000
+[[groups]]
+name = "m"
+protocol = "consumer"
+topics = ["t"]
+replicas = 6
+"""
 
 
 def begin_load(spark: SparkOnHosts, cluster: HostCluster, *words: str) -> Running:
@@ -38,7 +57,25 @@ def verdict_of(spark: SparkOnHosts, running: Running, code: int) -> dict[str, in
     return {row["name"]: row["value"] for row in verdict["rows"]}
 
 
-@pytest.mark.timeout(400)
+def rehearse(spark: SparkOnHosts, cluster: HostCluster, shared: Path) -> None:
+    """Submit a scenario in two tasks; each host writes its rows into a directory of all."""
+    (shared / "small.toml").write_text(SCENARIO)
+    out, runs = shared / "verdict.json", shared / "histories"
+    running = spark.submit(
+        Path(rehearsal.__file__), str(shared / "small.toml"), "--bootstrap", cluster.bootstrap,
+        "--spark", "2", "--history", str(runs), "--json", str(out),
+    )  # fmt: skip
+    assert until(lambda: running.process.poll() is not None, LOAD_S, "the rehearsal has ended")
+    assert running.process.returncode == 0, running.said() + running.stderr.read_text()
+    verdict = json.loads(out.read_text())
+    assert (verdict["clean"], verdict["missing_members"]) == (True, 0)
+    facts = json.loads((runs / "run_id=small" / "_run.json").read_text())
+    assert (facts["rows"]["started"], facts["rows"]["final"]) == (12, 12)
+    files = [*(runs / "run_id=small" / "kind=started").glob("part-*.parquet")]
+    assert len(files) == 2, "each worker has written its own"
+
+
+@pytest.mark.timeout(500)
 def test_spark_submit_runs_the_load_on_two_workers_and_counts_the_members_of_a_lost_one(
     new_hosts: NewHosts,
 ) -> None:
@@ -53,6 +90,9 @@ def test_spark_submit_runs_the_load_on_two_workers_and_counts_the_members_of_a_l
     rows = verdict_of(spark, begin_load(spark, cluster, "--seconds", "3"), code=0)
     assert rows["members"] == 32
     assert rows["acknowledged commits"] > 0
+
+    with TemporaryDirectory(dir="/var/tmp") as shared:  # unlike /tmp it is the same on all hosts
+        rehearse(spark, cluster, Path(shared))
 
     load = begin_load(spark, cluster, "--seconds", "5")
     load.says("32 members on host3, host4: every group is Stable.", LOAD_S)

@@ -3,6 +3,7 @@
 import json
 import shutil
 
+import msgspec
 import pytest
 
 pytest.importorskip("pyspark")
@@ -10,6 +11,7 @@ pytest.importorskip("pyspark")
 from bench import check
 from bench.histories.checks import CHECKS
 from bench.histories.store import FACTS, HistoryError, write_run
+from bench.histories.verdict import HistoryVerdict, missing_members
 from tests.bench.histories.conftest import SHAPE
 
 pytestmark = [
@@ -138,3 +140,13 @@ def test_a_run_is_never_overwritten_nor_left_in_parts(session, runs, tmp_path):
             history.selectExpr("*", "assert_true(time_ms < 0) as x"), SHAPE.facts("a"), tmp_path
         )
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_history_without_some_of_its_members_is_not_clean():
+    whole, lossy = SHAPE.facts("a"), msgspec.structs.replace(SHAPE.facts("a"), missing_members=3)
+    assert not missing_members(whole)
+    exceeded = missing_members(lossy)
+    assert exceeded[0].startswith("3 members are missing: ")
+    verdict = HistoryVerdict(facts=lossy, outcomes=(), costs=(), causes=(), exceeded=exceeded)
+    assert not verdict.is_clean
+    assert exceeded[0] in verdict.text()

@@ -5,16 +5,12 @@ from types import SimpleNamespace
 
 import pytest
 
+from bench.client.due_times import LATE_MS, SendCounts, next_due_ms
 from bench.client.paced_work import PER_TURN
 from bench.load import driver as drivers
-from bench.load.driver import (
-    LATE_MS,
-    CoordinatorLookups,
-    MemberDriver,
-    SendCounts,
-    next_due_ms,
-)
+from bench.load.driver import CoordinatorLookups, MemberDriver
 from protocol.members.client import State
+from protocol.members.requests import OFFSET_COMMIT
 
 
 @pytest.mark.parametrize(
@@ -89,6 +85,80 @@ def test_a_start_is_late_by_the_plan_and_what_a_step_of_the_plan_asks_is_not(clo
 
 def test_who_stands_still_as_planned_is_not_late(clock):
     assert driven(clock, [("run", 0), ("freeze", 0), ("thaw", 9_000)]) == SendCounts(2, 0)
+
+
+@pytest.mark.parametrize(
+    ("waited_ms", "late", "held"), [(None, 0, 0), (900, 0, 0), (899, 0, 1), (2_000, 0, 0)]
+)
+def test_a_request_was_held_back_if_it_waited_long_for_an_answer(waited_ms, late, held):
+    counts = SendCounts()
+    counts.count(5_000, 900 + LATE_MS, waited_ms)
+    assert counts == SendCounts(sent=1, late=late, held=held)
+    counts.count(0, 900 + LATE_MS, waited_ms)
+    assert counts == SendCounts(sent=2, late=late + 1, held=held), "none is counted twice"
+
+
+class Committing(Beating):
+    """A member that commits and heartbeats, one request after the other."""
+
+    partitions = (("t", 0),)
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.commits = False
+        self.in_flight = None
+        self.overdue_ms = 0
+
+    def commit(self, _offsets):
+        self.commits = True
+
+    def poll(self, now):
+        if self.in_flight is not None or not (self.commits or now >= self.next_ms):
+            return []
+        api_key = OFFSET_COMMIT if self.commits else 12
+        if self.commits:
+            self.commits = False
+        else:
+            self.next_ms = now + 1_000
+        self.overdue_ms = now + 30_000
+        self.in_flight = SimpleNamespace(message=SimpleNamespace(__api_key__=api_key), to=None)
+        return [self.in_flight]
+
+    def receive(self, _request, _response, _now):
+        self.in_flight = None
+
+    def next_deadline(self):
+        return self.next_ms if self.in_flight is None else self.overdue_ms
+
+
+@pytest.mark.parametrize(
+    ("interval_ms", "answers_ms", "held"),
+    [
+        (500, (0, 540, 0), 0),  # the second commit waited for the heartbeat's answer, but not long
+        (500, (0, 1_400, 0), 1),  # longer
+        (500, (0, 540, 1_200), 1),  # the third one waited for the second one's answer
+        (500, (0, 1_400, 1_200), 2),
+        (5_000, (100, 0, 0), 0),
+        (5_000, (101, 0, 0), 1),  # the heartbeat waited for the first commit's answer
+    ],
+)
+def test_what_is_due_while_an_answer_is_missing_is_counted(clock, interval_ms, answers_ms, held):
+    """The first commit is due with the first heartbeat, and sent before it."""
+    sends = SendCounts()
+    lookups = SimpleNamespace(ask=lambda *_: ("localhost", 1), did_not_answer=lambda _: None)
+
+    async def drive() -> None:
+        driver = MemberDriver(Committing(), lookups, interval_ms, sends)
+        driver.step()
+        for after_ms in answers_ms:
+            clock.now += after_ms
+            if driver._request is not None:
+                driver.answered(driver._request, None)
+        driver.end()
+
+    asyncio.run(drive())
+    assert sends.late == 0
+    assert sends.held == held
 
 
 def driven(clock, steps):

@@ -82,6 +82,36 @@ def test_a_task_that_ends_early_is_named_and_the_others_do_not_wait_for_it(
             ended.result(WITHIN_S)
 
 
+def test_a_task_says_why_it_ends(watcher: LoadWatcher) -> None:
+    with Watched(watcher.address, 0) as watched:
+        watched.fails("OSError: no more files")
+    (said,) = until(watcher.lost, WITHIN_S, "it is lost")
+    assert (
+        said == f"Task 0 of the load, on {socket.gethostname()}, has ended: OSError: no more files."
+    )
+    assert watcher.lost_tasks() == [0]
+    assert watcher.sentence(1) == "Task 1 of the load has ended."
+
+
+def test_clocks_of_several_hosts_are_compared_by_their_quickest_messages(
+    watcher: LoadWatcher, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now = iter((5_000, 5_020, 5_200, 5_010))
+    monkeypatch.setattr(watching, "wall_ms", lambda: next(now))
+    near, far = socket.socketpair()
+    with near, far:
+        for number, host in enumerate(("one", "two")):
+            assert watcher.joined(near, {"task": number, "host": host}) == number
+        watcher.told(0, {"clock_ms": 4_999})  # read at 5,000
+        watcher.told(0, {"clock_ms": 4_990})  # at 5,020: it took longer
+        assert watcher.clock_error_ms() == 0, "nothing is known of the other one"
+        watcher.told(1, {"clock_ms": 5_100})  # at 5,200
+        watcher.told(1, {"clock_ms": 5_060})  # at 5,010: it is 50 ms ahead
+        assert watcher.clock_error_ms() == 51
+    for number in range(2):
+        watcher.left(number)
+
+
 def test_a_task_that_is_not_wanted_is_sent_away(watcher: LoadWatcher) -> None:
     with Watched(watcher.address, 0):
         until(lambda: len(watcher.hosts) == 1, WITHIN_S, "it runs")

@@ -1,12 +1,23 @@
 """A scenario's members over Spark: how a plan is dealt out, and what comes back of a task."""
 
+import socket
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
+from threading import Event
 
 from bench.client.cluster_client import ClusterClient
 from bench.load.driver import now_ms
-from bench.load.watching import LoadWatcher
-from bench.rehearsals.spark_crowd import CrowdPlace, PlanShare, drive_share, task_of, unpacked
+from bench.load.watching import LoadWatcher, Watched
+from bench.rehearsals.spark_crowd import unreachable
+from bench.rehearsals.spark_jobs import bounded, why_failed
+from bench.rehearsals.spark_tasks import (
+    CrowdPlace,
+    PlanShare,
+    drive_share,
+    rows_of_part,
+    task_of,
+    unpacked,
+)
 from bench.scenarios.files import parse
 from bench.scenarios.members import ClusterNames
 from bench.scenarios.plan import Life, Start, expand
@@ -56,6 +67,64 @@ def test_every_step_is_in_one_task_and_all_lives_of_a_pod_in_the_same():
     assert task_of(Life("a", "x", 1), 5) == task_of(Life("a", "x", 2), 5)
 
 
+def test_each_task_knows_how_many_members_are_lost_with_it():
+    share = share_of()
+    names = [
+        {(step.life.group, step.life.name) for step in share.of(task).steps} for task in range(2)
+    ]
+    assert share.members() == [len(each) for each in names]
+    assert sum(share.members()) == 18
+
+
+def test_a_task_that_was_there_before_is_not_driven_again(node):
+    client = ClusterClient([node.address], newest())
+    client.create_topic("t", 12)
+    with LoadWatcher("127.0.0.1", 2) as watcher:
+        share = share_of(watcher.address, (node.address,), client.topic_names(["t"]))
+        with Watched(watcher.address, 1):
+            until(lambda: watcher.hosts, WITHIN_S, "it is there")
+        until(watcher.lost, WITHIN_S, "it is lost")
+        assert [*drive_share(share, [1])] == []
+
+
+def test_tasks_that_cannot_reach_a_cluster_of_this_machine_are_told():
+    here, there = socket.gethostname(), "host9"
+    for bootstrap in ([("127.0.0.1", 1)], [("localhost", 1)], [("::1", 1)]):
+        assert not unreachable(bootstrap, [here, here])
+        assert unreachable(bootstrap, [here, there]).startswith("Tasks of Spark are on host9, from")
+    assert not unreachable([("10.0.0.1", 1)], [here, there])
+
+
+def test_a_job_that_spark_never_ends_is_cancelled():
+    class Context:
+        def cancelAllJobs(self):  # noqa: N802 - Spark's name
+            cancelled.set()
+
+    cancelled = Event()
+    with bounded(Context(), 600):
+        pass
+    assert not cancelled.is_set()
+    with bounded(Context(), 0.01):
+        assert cancelled.wait(WITHIN_S)
+
+
+def test_a_failure_of_spark_is_told_by_the_error_of_its_task():
+    of_a_task = """An error occurred while calling z:org.apache.spark.api.python.PythonRDD.collect.
+: org.apache.spark.SparkException: Job aborted due to stage failure: Task 0 failed 2 times (1.2.3.4
+executor 0): org.apache.spark.api.python.PythonException: Traceback (most recent call last):
+  File "watching.py", line 1, in __init__
+bench.load.watching.WatchError: Nobody watches the load at 127.0.0.1:1.
+"""
+    said = "bench.load.watching.WatchError: Nobody watches the load at 127.0.0.1:1."
+    assert why_failed(RuntimeError(of_a_task)) == said
+    of_spark = "An error occurred while calling o1.\n: org.apache.spark.SparkException: It ended."
+    assert why_failed(RuntimeError(of_spark)) == "It ended."
+    assert why_failed(RuntimeError("")) == "RuntimeError"
+    assert why_failed(RuntimeError("All masters are unresponsive!\nmore")) == (
+        "All masters are unresponsive!"
+    )
+
+
 def test_two_tasks_begin_at_one_time_and_return_what_their_members_recorded(node):
     client = ClusterClient([node.address], newest())
     client.create_topic("t", 12)
@@ -77,9 +146,13 @@ def test_two_tasks_begin_at_one_time_and_return_what_their_members_recorded(node
         assert counts["requests"] > len(share.plan.steps)
         assert 0 <= counts["late requests"] < counts["requests"]
         watcher.end(0, WITHIN_S)
-        lives = [
-            life for task in tasks for part in task.result(WITHIN_S) for life in unpacked(part)[0]
-        ]
+        data = [part for task in tasks for part in task.result(WITHIN_S)]
+    parts = [unpacked(part) for part in data]
+    assert sorted(part.task for part in parts) == [0, 1]
+    lives = [life for part in parts for life in part.lives]
+    kinds = Counter(row.kind for part in data for row in rows_of_part(share.scenario, part))
+    assert kinds["started"] == len(lives)
+    assert kinds["committed"] > 0
     starts = Counter(step.life for step in share.plan.steps if isinstance(step.action, Start))
     assert Counter(each.life for each in lives) == starts
     held = [

@@ -98,6 +98,34 @@ def test_a_deployment_without_a_surge_stops_as_many_as_may_be_unavailable() -> N
     ]  # fmt: skip
 
 
+def test_a_pod_counts_only_when_it_is_ready() -> None:
+    lines = ("replicas = 2", "maxSurge = 0", "maxUnavailable = 1")
+    ready = 'ready_time = "10s"'
+    soon = [(61, "p0", "Leave"), (65, "p2", "Start"), (66, "p1", "Leave"), (70, "p3", "Start")]
+    later = [(61, "p0", "Leave"), (65, "p2", "Start"), (76, "p1", "Leave"), (80, "p3", "Start")]
+    assert told(expand(scenario(*lines, behaviour=DEPLOY))) == soon
+    assert told(expand(scenario(*lines, ready, behaviour=DEPLOY))) == later
+    both = (ready, "minReadySeconds = 4")
+    assert told(expand(scenario(*lines, *both, behaviour=DEPLOY)))[2] == (80, "p1", "Leave")
+
+
+def test_a_stateful_set_waits_until_a_pod_is_ready() -> None:
+    lines = ('workload = "StatefulSet"', "replicas = 2", 'ready_time = "10s"')
+    assert told(expand(scenario(*lines, behaviour=DEPLOY))) == [
+        (61, "p1", "Leave"), (66, "p1", "Start"), (77, "p0", "Leave"), (82, "p0", "Start"),
+    ]  # fmt: skip
+
+
+def test_a_crash_ends_the_readiness_of_a_pod() -> None:
+    crash = '{ do = "crash", at = "58s", away = "5s", pods = 1 }'
+    lines = ("replicas = 2", "maxSurge = 1", "maxUnavailable = 0", 'ready_time = "10s"')
+    steps = told(expand(scenario(*lines, behaviour=f"{crash}, {DEPLOY}")))
+    (crashed,) = (name for _, name, what in steps if what == "Vanish")
+    left = {name: at for at, name, what in steps if what == "Leave"}
+    assert crashed not in left, "the deploy replaces what is not available first"
+    assert min(left.values()) >= 76, "the other one is needed until a new one is ready"
+
+
 def test_a_pod_that_stops_too_slowly_is_killed() -> None:
     lines = ('workload = "StatefulSet"', "replicas = 1", 'stop_time = "40s"')
     assert told(expand(scenario(*lines, behaviour=DEPLOY))) == [
@@ -189,10 +217,15 @@ def test_a_drain_evicts_the_pods_of_one_node_after_the_other() -> None:
 
 def test_a_budget_of_disruptions_makes_a_drain_wait_for_new_pods() -> None:
     drain = '{ do = "drain", at = "10s", nodes = 2, maxUnavailable = 1 }'
-    plan = expand(scenario("replicas = 4", "minReadySeconds = 4", behaviour=drain))
+    plan = expand(scenario("replicas = 4", 'ready_time = "4s"', behaviour=drain))
     assert [line for line in told(plan) if line[2] == "Leave"] == [
         (11, "p0", "Leave"), (21, "p2", "Leave"),
     ]  # fmt: skip
+    lines = ("replicas = 4", 'start_time = "4s"', "minReadySeconds = 400")
+    plan = expand(scenario(*lines, behaviour=drain))
+    assert [line for line in told(plan) if line[2] == "Leave"] == [
+        (11, "p0", "Leave"), (16, "p2", "Leave"),
+    ], "a budget counts ready pods, be they available or not"  # fmt: skip
 
 
 def test_a_crashed_process_may_come_with_another_instance_id() -> None:
@@ -254,6 +287,7 @@ def scenarios(draw: st.DrawFn) -> Scenario:
         f'workload = "{workload}"', "static = true", f"replicas = {draw(st.integers(1, 9))}",
         f'maxUnavailable = {draw(st.integers(0, 3))}',
         f"minReadySeconds = {draw(st.integers(0, 20))}",
+        f'ready_time = "{draw(st.integers(0, 20))}s"',
         f'start_time = "{draw(st.integers(0, 20))}s"',
         f'stop_time = "{draw(st.integers(0, 40))}s"',
     ]  # fmt: skip
@@ -287,18 +321,21 @@ def test_a_plan_is_a_function_of_its_scenario_and_every_life_makes_sense(made: S
 
 
 @given(
-    st.integers(1, 12), st.integers(0, 4), st.integers(0, 4), st.integers(0, 20),
+    st.integers(1, 12), st.integers(0, 4), st.integers(0, 4),
+    st.tuples(st.integers(0, 20), st.integers(0, 20)),
     st.sampled_from(("Deployment", "StatefulSet")),
 )  # fmt: skip
 @settings(max_examples=examples(200), deadline=None)
 def test_a_deploy_stays_within_its_limits_and_replaces_every_pod(
-    replicas: int, surge: int, unavailable: int, ready_s: int, workload: str
+    replicas: int, surge: int, unavailable: int, ready: tuple[int, int], workload: str
 ) -> None:
     is_ordered = workload == "StatefulSet"
     if not is_ordered and surge == 0:
         unavailable = max(unavailable, 1)
-    lines = [f'workload = "{workload}"', f"replicas = {replicas}", f"minReadySeconds = {ready_s}"]
-    lines += [f"maxUnavailable = {unavailable}"]
+    probe_s, min_ready_s = ready
+    ready_s = probe_s + min_ready_s
+    lines = [f'workload = "{workload}"', f"replicas = {replicas}", f'ready_time = "{probe_s}s"']
+    lines += [f"minReadySeconds = {min_ready_s}", f"maxUnavailable = {unavailable}"]
     lines += [] if is_ordered else [f"maxSurge = {surge}"]
     made = scenario(*lines, 'stop_time = "0s"', behaviour=DEPLOY, duration="2h")
     plan = expand(made)

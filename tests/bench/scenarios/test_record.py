@@ -47,6 +47,10 @@ def record(*lives, committed=None):
     )  # fmt: skip
 
 
+FORMING = parse(
+    "s",
+    'about = "x"\nduration = "1s"\ntopics.t.partitions = 2\n[[groups]]\nname = "a"\ntopics = ["t"]',
+)
 HANDED_OVER = record(
     life("x", 1, event(10, J, 1), event(20, A, 1, T0, T1), ended_ms=200),
     life(
@@ -184,3 +188,14 @@ def test_a_verdict_is_clean_within_the_limits_and_not_when_a_rule_is_broken():
     assert broken.document()["violations"] == {
         "lost commits": ["t-0 of a: 7 was acknowledged, 6 is there"]
     }
+
+
+def test_a_group_that_was_still_forming_at_the_first_change_is_told():
+    soon = costs(record(life("x", 1, event(20, J, 1), event(90, A, 1, T0, T1))), "a")
+    half = costs(record(life("x", 1, event(20, A, 1, T0), event(140, A, 2, T0, T1))), "a")
+    assert (soon.unowned_before, half.unowned_before) == (0, 1)
+    late = record(life("x", 1, event(20, J, 1)))
+    assert costs(late, "a").unowned_before == 2
+    assert costs(replace(late, began_ms=100), "a").unowned_before == 0, "there was no time before"
+    verdict = judge(FORMING, late, "real")
+    assert "a: 2 partitions had no owner yet when the first change came" in verdict.remarked[0]

@@ -7,13 +7,14 @@ from dataclasses import replace
 
 import pytest
 
+from bench.pages.runs import ReportedRun, report
 from bench.rehearsals.comparison import Comparison
 from bench.rehearse import main
 from bench.scenarios import history, simulated
 from bench.scenarios.conditions import FailOn
 from bench.scenarios.files import names, parse
 from bench.scenarios.plan import expand
-from bench.scenarios.verdict import judge
+from bench.scenarios.verdict import HistoryResult, judge
 from bench.servers.processes import free_port
 from tests.small_disk import fill, mounted
 
@@ -195,12 +196,13 @@ def test_lateness_decides_if_it_is_asked_to():
     scenario = parse("small", SMALL)
     record = replace(
         simulated.run(scenario, expand(scenario), lambda _at_ms, _text: None),
-        requests=400, late_requests=6, late=1, stalled_ms=700,
+        requests=400, late_requests=6, held_requests=8, late=1, stalled_ms=700,
     )  # fmt: skip
     verdict = judge(scenario, record, "real")
     assert verdict.is_clean, "lateness is this machine's, unless somebody limits it"
     for text, sentence in (
         ("late_requests_percent>1", "1.5 % of the requests were late"),
+        ("held_requests_percent>1", "2 % of the requests waited for another answer"),
         ("late_steps>0", "1 steps of the plan were late"),
         ("stalled_seconds>=0.7", "0.7 seconds for which the members' process stood still"),
     ):
@@ -210,9 +212,54 @@ def test_lateness_decides_if_it_is_asked_to():
         assert told.document()["late_requests_percent"] == 1.5
         assert f"- real, base: {sentence}" in told.markdown()
         assert "6 of 400 requests (1.50%) were late" in told.markdown()
+        assert "8 more (2.00%) were due while another request of their member" in told.markdown()
     assert Comparison([verdict], [FailOn.parse("late_requests_percent>1.5")]).is_clean
-    calm = judge(scenario, replace(record, late_requests=0, late=0), "real")
+    calm = judge(scenario, replace(record, late_requests=0, held_requests=0, late=0), "real")
     assert "0 of 400 requests (0.00%) were late." in Comparison([calm]).markdown()
+
+
+@pytest.mark.parametrize(
+    ("broken", "suspect", "remarks"),
+    [
+        ({}, {}, ["2 checks of its history (1,234 rows) found no broken promise."]),
+        (
+            {},
+            {"not-converged": ["a: m is in 3."]},
+            [
+                "2 checks of its history (1,234 rows) found no broken promise. Suspect is"
+                " not-converged (7): a: m is in 3."
+            ],
+        ),
+        (
+            {"two-owners": ["a: t-0 has two"] * 5},
+            {},
+            [
+                "2 checks of its history (1,234 rows) found broken promises: two-owners (40).",
+                "two-owners, in the history: 40",
+                *["  a: t-0 has two"] * 3,
+            ],
+        ),
+    ],
+)
+def test_a_verdict_says_what_the_checks_of_its_history_found(broken, suspect, remarks):
+    scenario = parse("small", SMALL)
+    record = simulated.run(scenario, expand(scenario), lambda _at_ms, _text: None)
+    counts = {"two-owners": 40 if broken else 0, "not-converged": 7 if suspect else 0}
+    found = HistoryResult(rows=1_234, counts=counts, broken=broken, suspect=suspect)
+    verdict = replace(judge(scenario, record, "real"), history=found)
+    told = Comparison([verdict])
+    assert told.is_clean is not bool(broken)
+    assert verdict.remarks(3) == remarks
+    assert all(line.strip() in told.markdown() for line in remarks)
+    assert told.document()["history"] == {"rows": 1_234, "checks": counts, "suspect": suspect}
+    names = [f"{name}, in the history" for name in broken]
+    assert list(told.document()["violations"]) == names
+    made = report("s", "x", [ReportedRun(name="r", record=record, verdict=verdict)])
+    assert made.is_clean is not bool(broken)
+    assert list(made.runs[0].found) == names
+    assert remarks[0] in made.runs[0].notes
+    if broken:
+        assert made.verdict == "two-owners, in the history: 40."
 
 
 def test_variants_are_compared(file, tmp_path, capsys):

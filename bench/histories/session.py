@@ -1,0 +1,47 @@
+"""Check one run in a session of Spark: its settings, and the verdict on the run.
+
+Commands import this module before it is known whether PySpark is there.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from bench.report.progress import note
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from pathlib import Path
+
+    from pyspark.sql import SparkSession
+
+    from bench.histories.verdict import CostLimit, HistoryVerdict
+
+MEMORY: Final = "2g"
+
+SHUFFLE_PARTITIONS_MAX: Final = 32
+"""So many parts fit in little memory; Spark joins those that turn out to be small."""
+
+PARTITION_ROWS: Final = 250_000
+"""A history is split into a part for each so many rows: a task for fewer is not worth its start."""
+
+
+def check_settings(rows: int, memory: str = MEMORY) -> Mapping[str, str]:
+    """Return the settings of a session that checks runs of at most so many rows."""
+    partitions = min(SHUFFLE_PARTITIONS_MAX, 1 + rows // PARTITION_ROWS)
+    return {
+        "spark.driver.memory": memory,
+        "spark.sql.shuffle.partitions": str(partitions),
+        "spark.sql.adaptive.coalescePartitions.parallelismFirst": "false",
+    }
+
+
+def check_run(session: SparkSession, run: Path, limits: Sequence[CostLimit] = ()) -> HistoryVerdict:
+    """Run all checks over one run on disk; raises HistoryError if it cannot be read."""
+    from bench.histories.prepared import PreparedHistory
+    from bench.histories.store import read_facts, read_run
+    from bench.histories.verdict import judge_history
+
+    facts = read_facts(run)
+    note(f"Checking {sum(facts.rows.values()):,} rows of {facts.run_id} ...")
+    return judge_history(PreparedHistory(read_run(session, run, facts), facts), limits)

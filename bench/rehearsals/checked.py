@@ -1,0 +1,80 @@
+"""The histories of a rehearsal's runs: each is written, and checked by Spark at once."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from bench.histories.session import check_run, check_settings
+from bench.scenarios.history import facts_of, history_rows, run_id_of, write_history
+from bench.scenarios.verdict import HistoryResult
+from bench.servers.server import StartError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from pathlib import Path
+
+    from bench.histories.verdict import CheckOutcome, HistoryVerdict
+    from bench.rehearsals.runs import Run
+
+
+def with_histories(
+    runs: Sequence[Run],
+    words: Sequence[Sequence[str]],
+    directory: Path,
+    say: Callable[[str], None],
+) -> list[Run]:
+    """Write the history of each run, and return the runs with what the checks found in it.
+
+    A run's folder is named by the ``words`` that tell it apart. Raises StartError if one cannot be
+    written or checked.
+    """
+    from py4j.protocol import Py4JError
+    from pyspark.errors import PySparkException
+
+    from bench.histories.store import HistoryError
+    from bench.load.spark import local_session
+
+    most = max(sum(len(life.timeline.events) for life in run.record.lives) for run in runs)
+    session = local_session(check_settings(most))
+    checked = []
+    try:
+        for run, told in zip(runs, words, strict=True):
+            scenario, record = run.planned.scenario, run.record
+            facts = facts_of(run_id_of(scenario.name, told), scenario, record)
+            if run.history is not None:  # tasks of Spark have written it
+                folder = run.history.found()
+            else:
+                rows = history_rows(scenario, run.planned.plan, record)
+                folder = write_history(session, directory, facts, rows)
+            say(f"the history is in {folder}")
+            found = history_result(check_run(session, folder))
+            checked.append(replace(run, verdict=replace(run.verdict, history=found)))
+    except HistoryError as error:
+        raise StartError(str(error)) from None
+    except (PySparkException, Py4JError) as error:
+        why = str(error).strip().splitlines()[0][:300]
+        raise StartError(f"Spark cannot check the history: {why}") from None
+    finally:
+        session.stop()
+    return checked
+
+
+def history_result(verdict: HistoryVerdict) -> HistoryResult:
+    """Return what a rehearsal tells of the verdict on its history."""
+    from bench.histories.checks import CHECKS, Severity
+
+    found: dict[Severity, dict[str, list[str]]] = {each: {} for each in Severity}
+    for each in verdict.outcomes:
+        if each.count:
+            found[CHECKS[each.check].severity][each.check] = _sentences(each)
+    return HistoryResult(
+        rows=sum(verdict.facts.rows.values()),
+        counts={each.check: each.count for each in verdict.outcomes},
+        broken=found[Severity.BROKEN],
+        suspect=found[Severity.SUSPECT],
+    )
+
+
+def _sentences(outcome: CheckOutcome) -> list[str]:
+    return [f"{each.group_id}: {each.text}" for each in outcome.examples]

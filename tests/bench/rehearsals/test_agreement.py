@@ -1,0 +1,172 @@
+"""Shipped scenarios in real and in virtual time: the same rebalances, for the same reasons.
+
+All of them run at once, on one coordinator, shortened. ``ROLLCALL_TESTS_BOTH_TIMES=1`` takes every
+scenario that one coordinator can carry out, and lets each last as long as it does in its file.
+"""
+
+import os
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, Final, NamedTuple
+
+import pytest
+
+from actors.cli.client import shown
+from bench.rehearsals import real
+from bench.rehearsals.guest import guest_stage
+from bench.scenarios import simulated
+from bench.scenarios.files import found_variants, names, parse
+from bench.scenarios.plan import expand
+from bench.scenarios.record import ScenarioRecord
+from bench.scenarios.scenario import Scenario
+from bench.scenarios.values import Protocol
+from bench.scenarios.verdict import ScenarioVerdict, judge
+from tests.bench.one_node import OneNode
+from tests.bench.rehearsals.shortened import configs_in, ended, shortened
+from tests.waiting import PATIENCE
+
+pytestmark = pytest.mark.timeout(1_800)
+
+EVERY: Final = bool(os.environ.get("ROLLCALL_TESTS_BOTH_TIMES"))
+DIVISOR: Final = 1.0 if EVERY else 8.0 / max(1.0, PATIENCE / 2)
+"""So much shorter is everything; on a machine that has much else to do it is less short."""
+
+MEMBERS_MAX: Final = 100
+FEW: Final = (
+    ("crash-restart", "base"),
+    ("poll-timeout", "base"),
+    ("slow-revokes", "base"),
+    ("which-deploy", "one-by-one"),
+    ("which-deploy", "consumer"),
+    ("zombie", "base"),
+)
+"""What continuous integration runs: every behaviour that ends or joins members, classic ones and
+those of consumer groups."""
+
+
+class Tolerated(NamedTuple):
+    """What may differ between the runs of a group, and why."""
+
+    fields: tuple[str, ...]
+    why: str
+
+
+TOLERATED: Final[Mapping[tuple[str, str], Tolerated]] = {}
+"""By scenario and group."""
+
+
+def chosen() -> list[tuple[str, str]]:
+    """Return the scenarios and variants to run."""
+    if not EVERY:
+        return list(FEW)
+    return [
+        (name, variant)
+        for name in names()
+        for variant, scenario in found_variants(name).items()
+        if not scenario.faults and not scenario.configs and scenario.members <= MEMBERS_MAX
+    ]
+
+
+class Both(NamedTuple):
+    """The verdicts on one scenario in real and in virtual time."""
+
+    real: ScenarioVerdict
+    virtual: ScenarioVerdict
+
+
+WARMED_UP: Final = """
+about = "groups of every type have partitions: the assignors are loaded"
+duration = "1s"
+topics.t.partitions = 2
+"""
+
+
+def warm_up(node: OneNode) -> None:
+    """Wait until groups of each type are assigned: the first time takes long."""
+    groups = (
+        f'[[groups]]\nname = "{each}"\ntopics = ["t"]\nreplicas = 1\nprotocol = "{each}"\n'
+        for each in Protocol
+    )
+    scenario = parse("warm-up", WARMED_UP + "".join(groups))
+    records: list[ScenarioRecord] = []
+    in_real_time(node, scenario, records.append)
+    assert not judge(scenario, records[0], "real").found
+
+
+def in_real_time(node: OneNode, scenario: Scenario, keep: Callable[[ScenarioRecord], None]) -> None:
+    plan = expand(scenario)
+    with guest_stage(shown(node.address), scenario, plan) as stage:
+        keep(real.run(scenario, plan, stage, lambda _at_ms, _text: None))
+
+
+@pytest.fixture(scope="module")
+def both(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[tuple[str, str], Both]]:
+    """Run all scenarios in real time, at once, and then in virtual time, one after the other."""
+    node = OneNode(tmp_path_factory.mktemp("node"), configs=configs_in(DIVISOR)).start()
+    made = {
+        (name, variant): ended(shortened(found_variants(name)[variant], DIVISOR), DIVISOR)
+        for name, variant in chosen()
+    }
+    records: dict[tuple[str, str], ScenarioRecord] = {}
+    runs = [
+        threading.Thread(
+            target=in_real_time,
+            args=(node, scenario, lambda record, which=which: records.update({which: record})),
+        )
+        for which, scenario in made.items()
+    ]
+    try:
+        warm_up(node)
+        for each in runs:
+            each.start()
+        for each in runs:
+            each.join()
+    finally:
+        node.kill()
+    yield {
+        which: Both(
+            judge(scenario, records[which], "real"),
+            judge(
+                scenario,
+                simulated.run(scenario, expand(scenario), lambda _at_ms, _text: None),
+                "simulated",
+            ),
+        )
+        for which, scenario in made.items()
+        if which in records
+    }
+
+
+def counts(verdict: ScenarioVerdict) -> dict[str, dict[str, Any]]:
+    """Return what does not depend on the speed of a machine."""
+    return {
+        each.group.name: {
+            "members": each.costs.members,
+            "rebalances": each.costs.rebalances,
+            "causes": dict(each.costs.causes),
+            "failed": each.costs.failed,
+            "exceeded": each.exceeded,
+        }
+        for each in verdict.groups
+    }
+
+
+@pytest.mark.parametrize("which", chosen(), ids=":".join)
+def test_a_shipped_scenario_has_the_same_rebalances_in_real_and_in_virtual_time(
+    both: dict[tuple[str, str], Both], which: tuple[str, str]
+) -> None:
+    ran, simulation = both[which]
+    assert ran.found == simulation.found == {}
+    for verdict in both[which]:
+        assert not any(each.costs.unowned_before for each in verdict.groups), "it was formed late"
+    theirs, ours = counts(ran), counts(simulation)
+    for group, found in theirs.items():
+        tolerated = TOLERATED.get((which[0], group), Tolerated((), ""))
+        differ = {key for key in found if found[key] != ours[group][key]}
+        assert differ <= {*tolerated.fields}, (group, found, ours[group])
+
+
+def test_what_is_tolerated_is_of_a_scenario_and_has_a_reason() -> None:
+    for (name, group), tolerated in TOLERATED.items():
+        assert group in {each.name for each in found_variants(name)["base"].groups}
+        assert tolerated.fields and tolerated.why.endswith(".")
