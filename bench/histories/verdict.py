@@ -183,7 +183,7 @@ class HistoryVerdict:
 
 def judge_history(history: PreparedHistory, limits: Sequence[CostLimit] = ()) -> HistoryVerdict:
     """Run all checks over the rows of one run, and compute its costs."""
-    outcomes = _outcomes(violations(history))
+    outcomes = found_in(history)
     costs = _totals(history)
     causes = tuple(CauseTotal(**row.asDict()) for row in by_cause(history).collect())
     values = {each.cost: each.value for each in costs}
@@ -198,6 +198,11 @@ def judge_history(history: PreparedHistory, limits: Sequence[CostLimit] = ()) ->
             if values[each.cost] > each.most
         ),
     )
+
+
+def found_in(history: PreparedHistory) -> tuple[CheckOutcome, ...]:
+    """Run all checks over the rows of one run."""
+    return _outcomes(violations(history))
 
 
 def violations(history: PreparedHistory) -> DataFrame:
