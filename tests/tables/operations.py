@@ -155,6 +155,7 @@ RUNS: Final[Mapping[str, Run]] = {
         _HEAD, (*_ENVIRONMENT, "actors/cluster/ray_node.py::STORE_PATH")
     ),
     "export RAY_gcs_rpc_server_reconnect_timeout_s": Run(_HEAD, _DURABLE),
+    "export RAY_worker_niceness": Run(_HEAD, _DURABLE),
     "ray start": Run(_HOSTS, _START),
     "ray start --head": Run(_HEAD, _START),
     "ray start --head --port --node-ip-address": Run(_HOSTS, _START),
