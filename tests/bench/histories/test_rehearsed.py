@@ -87,7 +87,7 @@ def test_a_promise_that_a_history_breaks_fails_the_rehearsal(
     said = capsys.readouterr().out
     assert "checks of its history (" in said
     assert f"\n{rule}: 1\n  a: " in said
-    assert said.endswith("NOT CLEAN\n")
+    assert "\nNOT CLEAN\n" in said
     document = json.loads(out.read_text())
     assert not document["clean"]
     assert list(document["violations"]) == [rule]
