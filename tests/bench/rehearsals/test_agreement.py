@@ -1,6 +1,6 @@
 """Shipped scenarios in real and in virtual time: the same rebalances, for the same reasons.
 
-All of them run at once, on one coordinator. ``ROLLCALL_TESTS_BOTH_TIMES=few`` takes some, shortened;
+All run at once, on one coordinator. ``ROLLCALL_TESTS_BOTH_TIMES=few`` takes some, shortened;
 ``all`` takes every scenario that one coordinator can carry out, each as long as it is in its file.
 """
 
