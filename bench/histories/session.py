@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
+    from bench.histories.prepared import PreparedHistory
     from bench.histories.verdict import CostLimit, HistoryVerdict
 
 MEMORY: Final = "2g"
@@ -37,11 +38,17 @@ def check_settings(rows: int, memory: str = MEMORY) -> Mapping[str, str]:
 
 
 def check_run(session: SparkSession, run: Path, limits: Sequence[CostLimit] = ()) -> HistoryVerdict:
-    """Run all checks over one run on disk; raises HistoryError if it cannot be read."""
+    """Run all checks over one run on disk, and compute its costs; raises HistoryError."""
+    from bench.histories.verdict import judge_history
+
+    return judge_history(opened(session, run), limits)
+
+
+def opened(session: SparkSession, run: Path) -> PreparedHistory:
+    """Return a run on disk, ready to be checked; raises HistoryError if it cannot be read."""
     from bench.histories.prepared import PreparedHistory
     from bench.histories.store import read_facts, read_run
-    from bench.histories.verdict import judge_history
 
     facts = read_facts(run)
     note(f"Checking {sum(facts.rows.values()):,} rows of {facts.run_id} ...")
-    return judge_history(PreparedHistory(read_run(session, run, facts), facts), limits)
+    return PreparedHistory(read_run(session, run, facts), facts)

@@ -186,7 +186,7 @@ class HistoryVerdict:
 
 def judge_history(history: PreparedHistory, limits: Sequence[CostLimit] = ()) -> HistoryVerdict:
     """Run all checks over the rows of one run, and compute its costs."""
-    outcomes = _outcomes(violations(history))
+    outcomes = found_in(history)
     costs = _totals(history)
     causes = tuple(CauseTotal(**row.asDict()) for row in by_cause(history).collect())
     values = {each.cost: each.value for each in costs}
@@ -214,6 +214,11 @@ def missing_members(facts: RunFacts) -> tuple[str, ...]:
         f"{facts.missing_members} members are missing: they were lost with the process that drove"
         " them, and at most 0 are allowed.",
     )
+
+
+def found_in(history: PreparedHistory) -> tuple[CheckOutcome, ...]:
+    """Run all checks over the rows of one run."""
+    return _outcomes(violations(history))
 
 
 def violations(history: PreparedHistory) -> DataFrame:

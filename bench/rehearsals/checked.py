@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from bench.histories.session import check_run, check_settings
+from bench.histories.session import check_settings, opened
 from bench.scenarios.history import facts_of, history_rows, run_id_of, write_history
 from bench.scenarios.verdict import HistoryResult
 from bench.servers.server import StartError
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from pathlib import Path
 
-    from bench.histories.verdict import CheckOutcome, HistoryVerdict
+    from bench.histories.verdict import CheckOutcome
     from bench.rehearsals.runs import Run
 
 
@@ -33,6 +33,7 @@ def with_histories(
     from pyspark.errors import PySparkException
 
     from bench.histories.store import HistoryError
+    from bench.histories.verdict import found_in
     from bench.load.spark import local_session
 
     most = max(sum(len(life.timeline.events) for life in run.record.lives) for run in runs)
@@ -48,7 +49,8 @@ def with_histories(
                 rows = history_rows(scenario, run.planned.plan, record)
                 folder = write_history(session, directory, facts, rows)
             say(f"the history is in {folder}")
-            found = history_result(check_run(session, folder))
+            history = opened(session, folder)
+            found = history_result(sum(history.facts.rows.values()), found_in(history))
             checked.append(replace(run, verdict=replace(run.verdict, history=found)))
     except HistoryError as error:
         raise StartError(str(error)) from None
@@ -60,17 +62,17 @@ def with_histories(
     return checked
 
 
-def history_result(verdict: HistoryVerdict) -> HistoryResult:
-    """Return what a rehearsal tells of the verdict on its history."""
+def history_result(rows: int, outcomes: Sequence[CheckOutcome]) -> HistoryResult:
+    """Return what a rehearsal tells of what the checks of its history found."""
     from bench.histories.checks import CHECKS, Severity
 
     found: dict[Severity, dict[str, list[str]]] = {each: {} for each in Severity}
-    for each in verdict.outcomes:
+    for each in outcomes:
         if each.count:
             found[CHECKS[each.check].severity][each.check] = _sentences(each)
     return HistoryResult(
-        rows=sum(verdict.facts.rows.values()),
-        counts={each.check: each.count for each in verdict.outcomes},
+        rows=rows,
+        counts={each.check: each.count for each in outcomes},
         broken=found[Severity.BROKEN],
         suspect=found[Severity.SUSPECT],
     )

@@ -307,7 +307,9 @@ def test_a_history_can_be_kept_once(file, tmp_path, capsys, monkeypatch):
     words = ["--simulate", str(file), "--history", str(runs)]
     assert main(words) == 0
     run = runs / "run_id=small"
-    assert f"the history is in {run}\n" in capsys.readouterr().out
+    said = capsys.readouterr().out
+    assert f"the history is in {run}\n" in said
+    assert " rows) found no broken promise.\nclean\n" in said
     rows = json.loads((run / "_run.json").read_text())["rows"]
     assert rows["started"] == 3
     assert sum(rows.values()) > history.ROWS_AT_ONCE, "it is written in parts"
