@@ -78,6 +78,7 @@ PARTS: Final[Mapping[str, BenchPart]] = {
     "memory": _part("memory", has_peer=False),
     "telemetry": _part("telemetry --rounds 5 --seconds 5", has_peer=False),
     "console-cost": _part("console-cost --rounds 3 --seconds 10", has_peer=False),
+    "watch": _part("watch", has_peer=False),
     "assignors": _part("assignors --calls 20 --warm-up-ms 1500"),
     "share-assignors": _part(
         "assignors --type share --modes full join leave --calls 20 --warm-up-ms 1500"

@@ -24,6 +24,8 @@ from bench.cases.modern_groups import bench_heartbeats_of, bench_joins_of
 from bench.cases.noisy_neighbour import bench_noisy_neighbour, partition_count
 from bench.cases.reload import bench_reload
 from bench.cases.telemetry import LIMIT, bench_telemetry
+from bench.cases.watch import LIMIT as WATCH_LIMIT
+from bench.cases.watch import bench_watch
 from bench.client.pipelines import AnswerError
 from bench.interruption import Interrupted, interruptible
 from bench.load.joining import JoinError
@@ -178,6 +180,10 @@ BENCHES: Final[Mapping[str, Bench | ClusterBench]] = {
     "reload": ClusterBench(
         "kill -9 of everything: how fast a partition's offsets are loaded from disk",
         bench_reload, ROUNDS | {"records"},
+    ),
+    "watch": ClusterBench(
+        "`rollcall watch` beside a Kafka: a million offsets, and 10,000 members twice",
+        bench_watch, frozenset({"members", "records"}), has_peer=False, limits=[WATCH_LIMIT],
     ),
 }  # fmt: skip
 
@@ -369,11 +375,12 @@ def _parser() -> argparse.ArgumentParser:
         type=_positive(int),
         default=NOT_GIVEN,
         metavar="N",
-        help="failover: members that heartbeat during a kill (default: 1000)",
+        help="failover: members that heartbeat during a kill (default: 1000); watch: members that"
+        " join classic and consumer groups each (default: 10000)",
     )
     parser.add_argument(
         "--records", type=_positive(int), default=NOT_GIVEN, metavar="N",
-        help="failover, reload: committed offsets on the partition (default: 1000000)",
+        help="failover, reload, watch: committed offsets (default: 1000000)",
     )  # fmt: skip
     parser.add_argument(
         "--kills", type=_positive(int), default=NOT_GIVEN, metavar="N",

@@ -33,6 +33,7 @@ STORES = (("badger",), ("cassandra",), ("elasticsearch", "es"), ("grpc",), ("kaf
 ROOT = Path(__file__).resolve().parent.parent
 HOME = ROOT / ".deps" / f"jaeger-{VERSION}"
 START_S = patient(30)
+FOUND_S = patient(20)
 
 FLAGS = (
     "-mod=readonly",
@@ -182,6 +183,22 @@ class Jaeger:
         return [
             [{**span, "tags": _pairs(span["tags"])} for span in trace["spans"]] for trace in found
         ]
+
+
+def variables(jaeger: Jaeger, service: str, protocol: str = DEFAULT) -> dict[str, str]:
+    """Give the variables by which a program exports to it, as this service."""
+    return {
+        "OTEL_EXPORTER_OTLP_PROTOCOL": protocol,
+        "OTEL_EXPORTER_OTLP_ENDPOINT": jaeger.otlp_endpoint(protocol),
+        "OTEL_SERVICE_NAME": service,
+        "OTEL_BSP_SCHEDULE_DELAY": "100",
+    }
+
+
+def find(jaeger: Jaeger, service: str, **tags: str) -> list[dict[str, Any]]:
+    """Wait for a trace that has a span with these tags (``_`` stands for a dot)."""
+    wanted = {f"rollcall.{name.replace('__', '.')}": value for name, value in tags.items()}
+    return until(lambda: jaeger.traces(service, **wanted), FOUND_S, f"a trace with {wanted}")[0]
 
 
 def _pairs(tags: list[dict[str, Any]]) -> dict[str, Any]:

@@ -75,7 +75,13 @@ class Offset:
     unit: str
     committed: int | None = None
     end: int | None = None
-    lag: int | None = None
+
+    @property
+    def lag(self) -> int | None:
+        """How many records the group is behind; a partition that was cut off may end before it."""
+        if self.committed is None or self.end is None:
+            return None
+        return max(self.end - self.committed, 0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -20,7 +20,8 @@ _LOGINS: Final = frozenset(
 _REFUSED: Final = frozenset({"TOPIC_AUTHORIZATION_FAILED", "CLUSTER_AUTHORIZATION_FAILED"})
 _MISSING: Final = frozenset({"UNKNOWN_TOPIC_OR_PART", "_UNKNOWN_TOPIC", "_UNKNOWN_PARTITION"})
 _TRUNCATED: Final = frozenset({"_AUTO_OFFSET_RESET", "OFFSET_OUT_OF_RANGE", "_LOG_TRUNCATION"})
-_UNREACHABLE: Final = frozenset({"_ALL_BROKERS_DOWN", "_TRANSPORT", "_RESOLVE", "_TIMED_OUT"})
+_UNREACHABLE: Final = "_ALL_BROKERS_DOWN"
+"""Other errors of connections are of one broker: librdkafka says this when it was the last one."""
 
 
 def is_refused_login(error: Any) -> bool:
@@ -40,7 +41,7 @@ def is_missing(error: Any) -> bool:
 
 def is_unreachable(error: Any) -> bool:
     """Whether no broker answers."""
-    return error.name() in _UNREACHABLE
+    return bool(error.name() == _UNREACHABLE)
 
 
 def fatal(error: Any, bootstrap: str) -> CommandError | None:

@@ -48,11 +48,11 @@ def bench_joins_of(
     kind = LOAD_KINDS[group_type]
 
     def turn_of(groups: int, members: int) -> Callable[[Server], Figures]:
-        return lambda server: _join(server, kind, f"joins-{next(numbers)}", groups, members)
+        return lambda server: join_at_once(server, kind, f"joins-{next(numbers)}", groups, members)
 
     for server in servers:
         for size in sorted({MEMBERS_EACH, *(members for _, _, members in JOIN_CASES[group_type])}):
-            _create_topic(server, kind, size)
+            create_topic_of(server, kind, size)
         turn_of(1, MEMBERS_EACH)(server)
     rows = []
     for name, groups, members in JOIN_CASES[group_type]:
@@ -68,11 +68,12 @@ def bench_heartbeats_of(
     """Measure steady heartbeats of a type's members, in a closed loop and paced."""
     kind = LOAD_KINDS[group_type]
     for server in servers:
-        _create_topic(server, kind, MEMBERS_EACH)
+        create_topic_of(server, kind, MEMBERS_EACH)
     return [*_closed(kind, servers, setting), *_paced(kind, servers, setting)]
 
 
-def _join(server: Server, kind: LoadKind, prefix: str, groups: int, members: int) -> Figures:
+def join_at_once(server: Server, kind: LoadKind, prefix: str, groups: int, members: int) -> Figures:
+    """Let all members of new groups join; return how long it took them, and what it cost."""
     reactor = Reactor()
     try:
         by_group = [
@@ -188,7 +189,8 @@ def _topic(partitions: int) -> str:
     return f"bench-{partitions}"
 
 
-def _create_topic(server: Server, kind: LoadKind, partitions: int) -> None:
+def create_topic_of(server: Server, kind: LoadKind, partitions: int) -> None:
+    """Create the topic of groups of so many members."""
     with BlockingClient(server.address) as connection:
         for topic in kind.topics_for(_topic(partitions)):
             connection.create_topic(topic, partitions)

@@ -13,54 +13,43 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections import Counter
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from actors.clock import wall_ms
 from actors.errors import CommandError
-from actors.waiting import poll
 from actors.watching.place import PlaceFile
-from actors.watching.reader import Reader
-from actors.watching.settings import read_settings
 from bench.client.blocking_client import BlockingClient
 from bench.interruption import Interrupted, interruptible
-from bench.rehearsals.reading import ReadProgress, written
 from bench.report.rounds import BenchRow
 from bench.report.tables import document, table
 from bench.result_files import result_path, write_aside
 from bench.scenarios.files import found
 from bench.servers.kafka import kafka_cluster
 from bench.servers.processes import cpu_seconds
+from bench.servers.reading import ReadProgress, written
 from bench.servers.rollcall import command
 from bench.servers.server import StartError
 from bench.servers.usage import SampledUsage
+from bench.servers.watched import PLACE, STORIES, counted, stop_watching, wait_until_read, watching
 from failover.drills.checked import DrillError
-from protocol.stories import json_form
 from protocol.wire.errors import KafkaError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
-    from actors.watching.reader import Found
     from bench.report.rounds import Figures
     from bench.scenarios.scenario import Scenario
-    from protocol.stories.story import RebalanceStory
 
 OK, FAILURE, BAD_INPUT = 0, 1, 2
 NAME: Final = "watched"
 MIB: Final = 1 << 20
-START_S: Final = 60.0
-BEHIND_S: Final = 120.0
-"""How long the watching may need, after the rehearsal, to have read everything."""
-
-STOP_S: Final = 60.0
 PARTITIONS: Final = 50
 """Kafka's default of offsets.topic.num.partitions."""
 
-STORIES, PLACE, REMARKS, VERDICT = "stories.jsonl", "place.json", "watch.err", "verdict.json"
+VERDICT: Final = "verdict.json"
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -117,7 +106,7 @@ def watched(name: str, spark: int, directory: Path) -> WatchedRehearsal:
         bootstrap = f"{host}:{port}"
         with BlockingClient(kafka.bootstrap[0]) as client:
             client.coordinator("any")  # now there is a topic to watch
-        process = stack.enter_context(_watching(bootstrap, directory))
+        process = stack.enter_context(watching(bootstrap, directory))
         before_s, began_ms = cpu_seconds([process.pid]), wall_ms()
         usage = SampledUsage(process.pid)
         stack.callback(usage.stop)
@@ -125,10 +114,10 @@ def watched(name: str, spark: int, directory: Path) -> WatchedRehearsal:
         stack.callback(progress.stop)
         rehearsed = _rehearse(name, spark, bootstrap, directory)
         load = written(bootstrap, range(PARTITIONS), began_ms)
-        there = _wait_until_read(bootstrap, directory, process)
+        there = wait_until_read(bootstrap, directory, process)
         progress.stop()
         usage.stop()
-        _stop(process)
+        stop_watching(process)
     records = sum(there.ends.values()) - sum(there.starts.values())
     seconds, cpu_s = (progress.read_ms - load.first_ms) / 1000, progress.cpu_s - before_s
     told = counted((directory / STORIES).read_text().splitlines())
@@ -148,30 +137,6 @@ def watched(name: str, spark: int, directory: Path) -> WatchedRehearsal:
     )
 
 
-def counted(lines: Iterable[str]) -> dict[str, Any]:
-    """Return what was told: stories by group and by cause, those that are inferred, and storms.
-
-    A story that was told again, once its rebalance had ended, counts once.
-    """
-    stories: dict[tuple[int, int], RebalanceStory] = {}
-    storms: Counter[str] = Counter()
-    for line in lines:
-        each = json.loads(line)
-        if "storm" in each:
-            storms[each["group_id"]] += 1
-        else:
-            story = json_form.read_value(each)
-            stories[story.key] = story
-    told = stories.values()
-    return {
-        "stories": len(told),
-        "inferred": sum(bool(each.inferred) for each in told),
-        "groups": dict(Counter(each.group_id for each in told)),
-        "causes": dict(Counter(str(each.cause) for each in told).most_common()),
-        "storms": dict(storms),
-    }
-
-
 def _configs(scenario: Scenario) -> dict[str, str]:
     share_state = {"num.partitions": 1, "replication.factor": 1, "min.isr": 1}
     return {
@@ -179,24 +144,6 @@ def _configs(scenario: Scenario) -> dict[str, str]:
         "offsets.topic.num.partitions": str(PARTITIONS),
         **scenario.broker_configs(),
     }
-
-
-@contextmanager
-def _watching(bootstrap: str, directory: Path) -> Iterator[subprocess.Popen[bytes]]:
-    """Start watching, and yield its process once it has read what is there."""
-    for old in (STORIES, PLACE, REMARKS):
-        (directory / old).unlink(missing_ok=True)
-    words = ["watch", "--bootstrap", bootstrap, "--json", "--state", str(directory / PLACE)]
-    with (directory / STORIES).open("wb") as out, (directory / REMARKS).open("wb") as err:
-        process = subprocess.Popen(command(words), stdout=out, stderr=err)
-    try:
-        poll(lambda: "watching " in _said(directory) or process.poll() is not None, START_S)
-        _check(process, directory)
-        yield process
-    finally:
-        if process.poll() is None:
-            process.kill()
-        process.wait()
 
 
 def _rehearse(name: str, spark: int, bootstrap: str, directory: Path) -> Mapping[str, Any]:
@@ -210,48 +157,6 @@ def _rehearse(name: str, spark: int, bootstrap: str, directory: Path) -> Mapping
         raise StartError("the scenario was not completed: see above")
     rehearsed: Mapping[str, Any] = json.loads(verdict.read_text())
     return rehearsed
-
-
-def _wait_until_read(bootstrap: str, directory: Path, process: subprocess.Popen[bytes]) -> Found:
-    """Wait until everything has been read; return what there is."""
-    reader = Reader(read_settings(None, bootstrap), bootstrap)
-    try:
-        there = reader.find()
-    finally:
-        reader.close()
-    file = PlaceFile(directory / PLACE)
-
-    def is_read() -> bool:
-        place = None if process.poll() is not None else file.load()
-        return place is not None and all(
-            place.offsets.get(each, 0) >= end for each, end in there.ends.items()
-        )
-
-    if not poll(is_read, BEHIND_S):
-        _check(process, directory)
-        raise StartError(f"the watching has not read everything {BEHIND_S:g} s later")
-    return there
-
-
-def _stop(process: subprocess.Popen[bytes]) -> None:
-    process.terminate()
-    try:
-        code = process.wait(STOP_S)
-    except subprocess.TimeoutExpired:
-        raise StartError(f"the watching has not ended {STOP_S:g} s after SIGTERM") from None
-    if code != OK:
-        raise StartError(f"the watching ended with exit code {code}")
-
-
-def _check(process: subprocess.Popen[bytes], directory: Path) -> None:
-    """Raise StartError if the watching has ended, or has not begun."""
-    if process.poll() is not None or "watching " not in _said(directory):
-        last = _said(directory).strip().splitlines()[-1:]
-        raise StartError(f"the watching has ended, or not begun: {' '.join(last) or 'no remark'}")
-
-
-def _said(directory: Path) -> str:
-    return (directory / REMARKS).read_text(errors="replace")
 
 
 def _parser() -> argparse.ArgumentParser:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -13,10 +14,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FigureLimit:
-    """The least that the median of a figure may be, in each row that has it."""
+    """What the median of a figure may be, in each row that has it: at least, or at most."""
 
     figure: str
-    least: float
+    least: float = -math.inf
+    most: float = math.inf
 
     def checked(self, rows: Sequence[BenchRow]) -> CheckedLimit:
         """Find the rows that do not keep it; one that could not be measured does not."""
@@ -26,7 +28,7 @@ class FigureLimit:
             {
                 case: median[self.figure]
                 for case, median in medians.items()
-                if self.figure in median and not median[self.figure] >= self.least
+                if self.figure in median and not self.least <= median[self.figure] <= self.most
             },
         )
 
@@ -39,17 +41,22 @@ class CheckedLimit(NamedTuple):
 
     def line(self) -> str:
         """Return whether it was kept, in one line."""
-        least = f"limit: {self.limit.figure} of at least {self.limit.least:g}"
+        bounds = " and".join(f" {word} {value:g}" for word, value in self._bounds())
+        limit = f"limit: {self.limit.figure} of{bounds}"
         if not self.beyond:
-            return f"{least}: kept"
+            return f"{limit}: kept"
         found = "; ".join(f"{value:.3g} ({case})" for case, value in self.beyond.items())
-        return f"{least}: NOT KEPT: {found}"
+        return f"{limit}: NOT KEPT: {found}"
 
     def document(self) -> dict[str, Any]:
         """Return it for tools."""
         return {
             "figure": self.limit.figure,
-            "least": self.limit.least,
+            **{word.split()[1]: value for word, value in self._bounds()},
             "is_kept": not self.beyond,
             "beyond": self.beyond,
         }
+
+    def _bounds(self) -> list[tuple[str, float]]:
+        both = (("at least", self.limit.least), ("at most", self.limit.most))
+        return [(word, value) for word, value in both if math.isfinite(value)]

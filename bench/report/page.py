@@ -35,6 +35,7 @@ ABOUT: Final[Mapping[str, str]] = {
     "memory": "Resident memory of 10,000 members",
     "telemetry": "Heartbeats with telemetry off and on",
     "console-cost": "What open pages of the console cost coordinators",
+    "watch": "`rollcall watch` beside Apache Kafka 4.3.1",
     "assignors": "Assignors of consumer groups: time of one assignment",
     "share-assignors": "The assignor of share groups: time of one assignment",
     "streams-assignors": "The assignor of streams groups: time of one assignment",

@@ -36,12 +36,13 @@ class Member:
         self._group_id = group_id
         self._topic = topic
 
-    def beat(self) -> None:
-        """Send one heartbeat, which joins at first."""
+    def beat(self) -> Any:
+        """Send one heartbeat, which joins at first; return the answer."""
         answer = until(lambda: self._ask(self.epoch), SETTLED_S, "a heartbeat is answered")
         assert answer.error_code == wire.NONE, answer
         self.epoch = answer.member_epoch
         self.learn(answer)
+        return answer
 
     def move_to(self, bootstrap: str) -> None:
         """Send the next heartbeats to another server."""

@@ -12,7 +12,7 @@ from confluent_kafka import Consumer
 
 from actors.telemetry.observer import Telemetry
 from actors.telemetry.root_names import ROOT_NAMES
-from actors.telemetry.transports import DEFAULT, TRANSPORTS
+from actors.telemetry.transports import TRANSPORTS
 from protocol.stories.causes import Cause
 from tests.actors.telemetry.causes.test_causes import PAIRS, TYPES
 from tests.actors.telemetry.facts import consumer_rebalance, member_event, rebalance
@@ -26,12 +26,11 @@ from tests.clients.confluent import (
     partitions_of,
     poll_until,
 )
-from tests.otlp_backend import Jaeger, installed, parents, root
+from tests.otlp_backend import FOUND_S, Jaeger, find, installed, parents, root, variables
 from tests.protocol.groups.conversation import GROUP
 from tests.waiting import patient, until
 
 BUILD_S = 1200
-FOUND_S = patient(20)
 CLOSE_S = patient(10)
 
 
@@ -39,21 +38,6 @@ CLOSE_S = patient(10)
 def jaeger(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Jaeger]:
     with Jaeger(tmp_path_factory.mktemp("jaeger")) as backend:
         yield backend
-
-
-def variables(jaeger: Jaeger, service: str, protocol: str = DEFAULT) -> dict[str, str]:
-    return {
-        "OTEL_EXPORTER_OTLP_PROTOCOL": protocol,
-        "OTEL_EXPORTER_OTLP_ENDPOINT": jaeger.otlp_endpoint(protocol),
-        "OTEL_SERVICE_NAME": service,
-        "OTEL_BSP_SCHEDULE_DELAY": "100",
-    }
-
-
-def find(jaeger: Jaeger, service: str, **tags: str) -> list[dict[str, Any]]:
-    """Wait for a trace that has a span with these tags (``_`` stands for a dot)."""
-    wanted = {f"rollcall.{name.replace('__', '.')}": value for name, value in tags.items()}
-    return until(lambda: jaeger.traces(service, **wanted), FOUND_S, f"a trace with {wanted}")[0]
 
 
 @pytest.mark.timeout(BUILD_S)

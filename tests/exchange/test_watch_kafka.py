@@ -7,82 +7,56 @@ are killed, come back, migrate, and the broker is killed in between.
 
 from __future__ import annotations
 
-import json
+import html
 import re
-import sys
 import urllib.request
 from contextlib import ExitStack
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
-from confluent_kafka import Consumer, KafkaException, TopicPartition
-from confluent_kafka.admin import (
-    AclBinding,
-    AclOperation,
-    AclPermissionType,
-    AdminClient,
-    NewTopic,
-    ResourcePatternType,
-    ResourceType,
-)
+from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
+from confluent_kafka.admin import AclOperation, AdminClient, NewTopic
 
 from actors.errors import ExitCode
+from actors.telemetry.root_names import ROOT_NAMES
+from actors.watching.console import INFERRED
+from protocol.stories.causes import Cause
 from tests.clients import servers
 from tests.clients.confluent import QUIET
 from tests.clients.confluent import admin as admin_of
 from tests.clients.java import java
-from tests.clients.modern_members import ShareMember, StreamsMember
 from tests.conftest import rollcall
-from tests.exchange.groups_of_all_types import KAFKA_SETTINGS, settle
-from tests.program import Program
+from tests.exchange.watched_groups import STEPS, WatchedGroup, topic_of
+from tests.exchange.watched_kafka import (
+    LOG,
+    TOLD_S,
+    TOPIC,
+    AclKafka,
+    Members,
+    Watching,
+    allow,
+    settings_of,
+    watch,
+)
+from tests.otlp_backend import Jaeger, find, root, variables
 from tests.promtool import check_metrics, has_promtool
-from tests.waiting import SESSION_MS, patient, until
+from tests.waiting import SESSION_MS, until
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Sequence
     from pathlib import Path
 
+SERVICE = "watched"
 pytestmark = [
-    pytest.mark.timeout(600),
+    pytest.mark.timeout(1200),  # it may have to wait until the backend is built
     pytest.mark.skipif(servers.is_kafka(), reason="it starts a Kafka by itself"),
 ]
 
-TOPIC, LOG = "orders", "__consumer_offsets"
-TOLD_S = patient(60)
-LOGIN = "org.apache.kafka.common.security.plain.PlainLoginModule required"
-USERS = ("watcher", "describer", "nobody")
-SETTINGS = {
-    **KAFKA_SETTINGS,
-    **servers.COMMON,
-    "num.partitions": "4",
-    "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
-    "super.users": "User:ANONYMOUS",
-    "sasl.enabled.mechanisms": "PLAIN",
-    "listener.name.watched.plain.sasl.jaas.config": f"{LOGIN} "
-    + " ".join(f'user_{name}="secret"' for name in USERS)
-    + ";",
-    "group.consumer.min.session.timeout.ms": "1000",
-    "group.consumer.session.timeout.ms": str(SESSION_MS),
-    "group.consumer.min.heartbeat.interval.ms": "100",
-    "group.consumer.heartbeat.interval.ms": "200",
-}
 
-
-class AclKafka(servers.KafkaServer):
-    """A broker with a second listener, whose users must log in."""
-
-    def __init__(self, directory: Path) -> None:
-        super().__init__(directory, SETTINGS, 2)
-        self.watched = f"127.0.0.1:{servers.free_ports(1)[0]}"
-
-    def _properties(self, logs: Path) -> dict[str, str]:
-        given = super()._properties(logs)
-        protocols = given["listener.security.protocol.map"]
-        return {
-            **given,
-            "listeners": f"{given['listeners']},WATCHED://{self.watched}",
-            "listener.security.protocol.map": f"{protocols},WATCHED:SASL_PLAINTEXT",
-        }
+@pytest.fixture(scope="module")
+def jaeger(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Jaeger]:
+    with Jaeger(tmp_path_factory.mktemp("jaeger")) as backend:
+        yield backend
 
 
 @pytest.fixture(scope="module")
@@ -95,106 +69,6 @@ def kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[AclKafka]:
         yield server
 
 
-def settings_of(tmp_path: Path, user: str, password: str = "secret") -> Path:
-    """Write the settings file of a user."""
-    path = tmp_path / f"{user}-{password}.properties"
-    path.write_text(
-        "security.protocol=SASL_PLAINTEXT\nsasl.mechanism=PLAIN\n"
-        f'sasl.jaas.config={LOGIN} username="{user}" password="{password}";\n'
-        "reconnect.backoff.max.ms=500\n"
-    )
-    return path
-
-
-class Watching:
-    """A `rollcall watch` that runs, and what it has told so far."""
-
-    def __init__(self, kafka: AclKafka, config: Path, *words: str) -> None:
-        self.bootstrap = kafka.bootstrap
-        self._said = config.with_name(f"{id(self)}.err")
-        self._errors = self._said.open("a")
-        command = [sys.executable, "-m", "rollcall", "watch", "--bootstrap", kafka.watched]
-        command += ["--command-config", str(config), "--session-timeout", str(SESSION_MS)]
-        self.program = Program([*command, "--json", *words], errors=self._errors.fileno())
-        until(lambda: "watching" in self.noted(), TOLD_S, "it has read the log")
-
-    def noted(self) -> str:
-        return self._said.read_text()
-
-    def stories(self) -> list[dict[str, Any]]:
-        return [each for line in self.program.lines if "sentence" in (each := json.loads(line))]
-
-    def expect(self, group_id: str, pattern: str) -> dict[str, Any]:
-        """Wait for a sentence about a group; return its story."""
-
-        def found() -> list[dict[str, Any]]:
-            return [
-                each
-                for each in self.stories()
-                if each["group_id"] == group_id and re.search(pattern, each["sentence"])
-            ]
-
-        try:
-            return until(found, TOLD_S, f"{group_id}: {pattern}")[-1]
-        except AssertionError as error:
-            told = [f"{each['group_id']}: {each['sentence']}" for each in self.stories()]
-            error.add_note("\n".join(["Told:", *told, "Noted:", self.noted()]))
-            raise
-
-    def stop(self) -> None:
-        """End it as an operator does."""
-        process = self.program._process
-        process.terminate()
-        assert process.wait(TOLD_S) == ExitCode.OK, self.noted()
-        self.close()
-
-    def close(self) -> None:
-        self.program.kill()
-        self._errors.close()
-
-
-class Members:
-    """The clients of a test, each in a process of its own."""
-
-    def __init__(self, bootstrap: str) -> None:
-        self._bootstrap = bootstrap
-        self._programs: list[Program] = []
-
-    def join(self, protocol: str, group_id: str, name: str, *instance: str) -> Program:
-        program = self.prepare(protocol, group_id, name, *instance)
-        program.say("go")
-        return program
-
-    def prepare(self, protocol: str, group_id: str, name: str, *instance: str) -> Program:
-        """Start a member that joins when it is told a line."""
-        command = [sys.executable, "-m", "tests.exchange.watched_member", self._bootstrap]
-        program = Program([*command, protocol, group_id, name, TOPIC, *instance])
-        self._programs.append(program)
-        return program
-
-    def close(self) -> None:
-        for each in self._programs:
-            each.kill()
-
-
-def allow(admin: AdminClient, rights: Mapping[str, tuple[AclOperation, ...]], user: str) -> None:
-    rules = [
-        AclBinding(
-            ResourceType.TOPIC,
-            topic,
-            ResourcePatternType.LITERAL,
-            f"User:{user}",
-            "*",
-            operation,
-            AclPermissionType.ALLOW,
-        )
-        for topic, operations in rights.items()
-        for operation in operations
-    ]
-    for future in admin.create_acls(rules).values():
-        future.result()
-
-
 def refused(kafka: AclKafka, config: Path) -> tuple[int, str]:
     """Run a watch that cannot go on; return its exit code and its sentence."""
     ran = rollcall("watch", "--bootstrap", kafka.watched, "--command-config", config, wait_s=TOLD_S)
@@ -203,7 +77,9 @@ def refused(kafka: AclKafka, config: Path) -> tuple[int, str]:
     return ran.returncode, sentence
 
 
-def test_the_groups_of_a_kafka_are_explained(kafka: AclKafka, tmp_path: Path) -> None:
+def test_the_groups_of_a_kafka_are_explained(
+    kafka: AclKafka, jaeger: Jaeger, tmp_path: Path
+) -> None:
     admin = admin_of(kafka.bootstrap)
     for future in admin.create_topics([NewTopic(TOPIC, 4, 1)]).values():
         future.result()
@@ -212,7 +88,10 @@ def test_the_groups_of_a_kafka_are_explained(kafka: AclKafka, tmp_path: Path) ->
     assert (code, "has no __consumer_offsets that this user may see" in sentence) == (1, True)
     allow(
         admin,
-        {LOG: (AclOperation.READ, AclOperation.DESCRIBE), TOPIC: (AclOperation.DESCRIBE,)},
+        {
+            LOG: (AclOperation.READ, AclOperation.DESCRIBE),
+            **dict.fromkeys((TOPIC, *map(topic_of, STEPS)), (AclOperation.DESCRIBE,)),
+        },
         "watcher",
     )
     allow(admin, {LOG: (AclOperation.DESCRIBE,)}, "describer")
@@ -223,12 +102,17 @@ def test_the_groups_of_a_kafka_are_explained(kafka: AclKafka, tmp_path: Path) ->
         until(lambda: all("ASSIGNED 4" in each.lines for each in first.values()), TOLD_S, "a has 4")
         refuse(kafka, tmp_path)
         place = str(tmp_path / "place")
-        watching = Watching(kafka, config, "--state", place, "--console", "0")
+        with pytest.MonkeyPatch.context() as environment:
+            for name, value in variables(jaeger, SERVICE).items():
+                environment.setenv(name, value)
+            watching = watch(kafka, config, "--state", place, "--console", "0")
         stack.callback(watching.close)
-        come_and_go(watching, members)
-        has_metrics(watching)
+        come_and_go(kafka, watching, members)
+        for kind, cause, is_inferred in TRACED:
+            is_in_the_backend(jaeger, kind, cause, is_inferred=is_inferred)
+        are_on_the_console(kafka, watching)
         static_members(watching, members)
-        of_other_types(kafka, watching)
+        of_other_types(kafka, watching, jaeger)
         kafka.kill_everything()
         kafka.start()
         members.join("consumer", "classic", "m")
@@ -238,7 +122,7 @@ def test_the_groups_of_a_kafka_are_explained(kafka: AclKafka, tmp_path: Path) ->
         assert story["group_type"] == "consumer"
         watching.stop()
         first["consumer"].leave()
-        again = Watching(kafka, config, "--state", place)
+        again = watch(kafka, config, "--state", place)
         stack.callback(again.close)
         # After a slow start of the broker it has joined anew, maybe without a commit.
         again.expect("consumer", "member a .* (left|is gone) .inferred")
@@ -250,17 +134,66 @@ def test_the_groups_of_a_kafka_are_explained(kafka: AclKafka, tmp_path: Path) ->
     is_told_of_its_end(kafka, admin, config)
 
 
-def has_metrics(watching: Watching) -> None:
-    """What a real watch answers Prometheus has the lag of groups, and no fault."""
+TRACED = (
+    ("classic", Cause.JOINED, True),
+    ("consumer", Cause.JOINED, False),
+    ("classic", Cause.LEFT, True),
+    ("consumer", Cause.LEFT, True),
+    ("classic", Cause.EXPIRED, True),
+    ("consumer", Cause.EXPIRED, True),
+)
+"""Types of groups, causes of rebalances that are told of them, and whether these are inferred."""
+
+
+def are_on_the_console(kafka: AclKafka, watching: Watching) -> None:
+    """The pages and the metrics of a watch have what a real Kafka's groups did."""
+    producer = Producer({"bootstrap.servers": kafka.bootstrap, **QUIET})
+    for _ in range(100):
+        producer.produce(TOPIC, b"an order", partition=0)
+    assert producer.flush(TOLD_S) == 0
     (console,) = re.findall(r"console: (http\S+)", watching.noted())
 
-    def page() -> str:
-        with urllib.request.urlopen(f"{console}/metrics", timeout=TOLD_S) as answer:
+    def page(path: str) -> str:
+        with urllib.request.urlopen(f"{console}{path}", timeout=TOLD_S) as answer:
             return str(answer.read().decode())
 
-    until(lambda: "kafka_consumergroup_lag{" in page(), TOLD_S, "the lag of a group")
+    def lacks(path: str, patterns: Iterable[str]) -> list[str]:
+        text = page(path)
+        plain = " ".join(html.unescape(re.sub("<[^>]+>", " ", text)).split())
+        return [each for each in patterns if not re.search(each, plain)]
+
+    def has(path: str, patterns: Sequence[str]) -> None:
+        try:
+            until(lambda: not lacks(path, patterns), TOLD_S, f"{path} is complete")
+        except AssertionError as error:
+            error.add_note(f"It lacks {lacks(path, patterns)}: {page(path)}")
+            raise
+
+    for kind in ("classic", "consumer"):
+        has("/", [rf"{kind} {kind} Stable 1 \d+ 3\b"])
+        has(f"/group?id={kind}", [*SHOWN, rf"type {kind} state Stable members 1\b"])
+        has("/metrics", [each.replace("KIND", kind) for each in EXPOSED])
     if has_promtool():
-        check_metrics(page())
+        check_metrics(page("/metrics"))
+
+
+SHOWN = (
+    re.escape(INFERRED),
+    "member b .*joined.*; 2 of 4 partitions moved",
+    "member b .* left .inferred: its last commit was",
+    "member c .* sent no heartbeat within its .* served by nobody",
+    rf"Members .* a 127\.0\.0\.1 4 : {TOPIC}-0",
+    rf"Offsets .* {TOPIC}-0 97 100 3 {TOPIC}-1 97 0 0 {TOPIC}-2 97 0 0 {TOPIC}-3 97 0 0",
+)
+"""What the page of a group shows once c was killed: a has all partitions, and commits there."""
+
+EXPOSED = (
+    r'kafka_consumergroup_members{consumergroup="KIND",coordinator="0"} 1\.0',
+    rf'kafka_consumergroup_lag{{consumergroup="KIND",partition="0",topic="{TOPIC}"}} 3\.0',
+    rf'kafka_consumergroup_current_offset{{consumergroup="KIND",partition="3",topic="{TOPIC}"}} 97',
+    'trigger="member-expired"',
+)
+"""What Prometheus reads of the same group."""
 
 
 def refuse(kafka: AclKafka, tmp_path: Path) -> None:
@@ -276,7 +209,7 @@ def refuse(kafka: AclKafka, tmp_path: Path) -> None:
         assert said in sentence
 
 
-def come_and_go(watching: Watching, members: Members) -> None:
+def come_and_go(kafka: AclKafka, watching: Watching, members: Members) -> None:
     """A member joins, leaves, and one is killed."""
     kinds = ("classic", "consumer")
     b = {kind: members.join(kind, kind, "b") for kind in kinds}
@@ -286,13 +219,13 @@ def come_and_go(watching: Watching, members: Members) -> None:
         assert {(each["before"], each["after"]) for each in story["moves"]} == {("a", "b")}
         assert {each["unit"].rpartition("-")[0] for each in story["moves"]} == {TOPIC}
     for kind in kinds:
-        committed(watching.bootstrap, kind, "b")
+        committed(kafka.bootstrap, kind, "b")
         b[kind].leave()
         story = watching.expect(kind, "member b .* left .inferred: its last commit was")
         assert "its session timeout is" in story["inferred"]
     c = {kind: members.join(kind, kind, "c") for kind in kinds}
     for kind in kinds:
-        committed(watching.bootstrap, kind, "c")
+        committed(kafka.bootstrap, kind, "c")
     for kind in kinds:
         c[kind].kill()
     for kind in kinds:
@@ -333,22 +266,33 @@ def static_members(watching: Watching, members: Members) -> None:
         watching.expect(kind, "member i-1 .*came back under a new member id; nothing else changed")
 
 
-def of_other_types(kafka: AclKafka, watching: Watching) -> None:
-    """A share and a streams group: a member joins, and is given what it is to have."""
-    for kind, member_class, told in (
-        ("share", ShareMember, "more of its partitions may be assigned; 4 partitions newly"),
-        ("streams", StreamsMember, "all topics of its topology exist now; 8 tasks newly"),
-    ):
-        first = member_class(kafka.bootstrap, kind, f"{kind}-1", TOPIC)
-        settle(first)
-        watching.expect(kind, "member .* joined")
-        watching.expect(kind, told)
-        first.leave()
+def of_other_types(kafka: AclKafka, watching: Watching, jaeger: Jaeger) -> None:
+    """Share and streams groups: what happens is told, and what is inferred is marked."""
+    for kind, steps in STEPS.items():
+        group = WatchedGroup(kafka.bootstrap, kind)
+        told = 0
+        for step in steps:
+            if step.act is not None:
+                told = len(watching.stories())
+                step.act(group)
+            story = watching.expect(kind, step.told, group.beat, after=told)
+            assert bool(step.inferred) is ("inferred" in story), story
+            assert re.search(step.inferred, story.get("inferred", "")), story
+            is_in_the_backend(jaeger, kind, step.cause, is_inferred=bool(step.inferred))
+        group.leave()
+
+
+def is_in_the_backend(jaeger: Jaeger, kind: str, cause: Cause, *, is_inferred: bool) -> None:
+    """Who looks for a cause in a type of group finds its rebalance, and whether it is inferred."""
+    found = root(find(jaeger, SERVICE, group__type=kind, rebalance__cause=cause))
+    assert found["operationName"] == ROOT_NAMES[cause]
+    assert found["tags"]["messaging.consumer.group.name"] == kind
+    assert ("rollcall.rebalance.inferred" in found["tags"]) is is_inferred
 
 
 def is_told_of_its_end(kafka: AclKafka, admin: AdminClient, config: Path) -> None:
     """The topic is deleted while it is watched."""
-    watching = Watching(kafka, config)
+    watching = watch(kafka, config)
     try:
         for future in admin.delete_topics([LOG]).values():
             future.result()

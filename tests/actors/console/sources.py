@@ -76,7 +76,7 @@ def detail(group_id: str = "orders", **more: object) -> GroupDetail:
         "coordinator": "node 0", "assignor": "range", "epoch": 8,
         "members": (member("web-1", "orders-0", "orders-1"), member("web-9", "orders-3")),
         "units": tuple(f"orders-{number}" for number in range(4)),
-        "offsets": (Offset(unit="orders-0", committed=5, end=12, lag=7),),
+        "offsets": (Offset(unit="orders-0", committed=5, end=12),),
         "stories": (story(group_id),), "since_ms": NOW_MS - 3_600_000,
     }  # fmt: skip
     return GroupDetail(summary=group(group_id), **{**known, **more})  # type: ignore[arg-type]

@@ -66,6 +66,7 @@ def test_groups_and_one_of_them() -> None:
             Offset(unit="t-0", committed=5, end=20),
             Offset(unit="t-3", committed=25, end=20),
         ]
+        assert [each.lag for each in found.offsets] == [15, 0]
         assert ends.asked == [{("t", 0), ("t", 3)}]
         assert await watched.group("none") is None
         cluster = await watched.cluster()

@@ -317,6 +317,20 @@ def test_while_no_broker_answers_it_says_so_once() -> None:
     assert told.sentences == ["generation 1 → 2"]
 
 
+@pytest.mark.parametrize("name", ["_TRANSPORT", "_TIMED_OUT", "_RESOLVE"])
+def test_of_one_broker_that_fails_it_says_nothing(name: str) -> None:
+    log = Log(*START)
+
+    def fail() -> ReadBatch:
+        log.errors = [SaidError(name)]
+        return ReadBatch((), (), ())
+
+    log.script = [fail, lambda: log.append(generation(2, A, B))]
+    told, _ = watched(log)
+    assert told.notes == []
+    assert told.sentences == ["generation 1 → 2"]
+
+
 @pytest.mark.parametrize("is_other", [False, True])
 def test_a_topic_that_is_deleted_ends_it(is_other: bool) -> None:
     log = Log(*START)

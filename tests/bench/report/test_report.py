@@ -50,6 +50,16 @@ def test_a_limit_is_of_the_median_of_every_row_that_has_its_figure():
     ]
 
 
+def test_a_limit_may_be_the_most():
+    row = BenchRow(case="a", server="rollcall", rounds=({"x_bytes": 170.0},))
+    beyond = FigureLimit(figure="x_bytes", most=160).checked([row])
+    assert beyond.line() == "limit: x_bytes of at most 160: NOT KEPT: 170 (a)"
+    assert beyond.document() == {
+        "figure": "x_bytes", "most": 160, "is_kept": False, "beyond": {"a": 170.0},
+    }  # fmt: skip
+    assert FigureLimit(figure="x_bytes", most=170).checked([row]).line().endswith(": kept")
+
+
 def test_percentiles_are_of_the_ranked_latencies():
     assert latencies([n / 1000 for n in range(100, -1, -1)]) == {
         "p50_ms": 50, "p99_ms": 99, "max_ms": 100,
