@@ -128,16 +128,32 @@ def _console(spec: ClusterSpec, controller: Any, console: Any, operator: Operato
 def _await_opened(spec: ClusterSpec, coordinators: Sequence[Any]) -> list[LogOpenResult | None]:
     """Wait until the coordinators have opened their logs; None for one that has not in time.
 
-    If others can do without it, its host may be away: it starts when the host is back.
+    If others can do without it, its host may be away: it starts when the host is back. They cannot
+    if a log among theirs is of no use.
     """
     calls = [each.opened.remote() for each in coordinators]
-    left: list[Any] = []
+    opened: list[LogOpenResult | None] = []
     for wait_s in (READY_MOST_S, ready_s(spec) - READY_MOST_S):
         _, left = answered(calls, wait_s)
-        missing = [node_id for node_id, call in enumerate(calls) if call in left]
-        if not missing or (spec.directories and spec.can_lose(missing)):
-            return [None if call in left else answer(call, READY_S) for call in calls]
+        opened = [None if call in left else answer(call, READY_S) for call in calls]
+        if not left or (spec.directories and spec.can_lose(_of_no_use(spec, opened))):
+            return opened
+    if any(row is not None and row.failure for row in opened):
+        return opened  # it says more than that some are late
     raise LateError
+
+
+def _of_no_use(spec: ClusterSpec, opened: Sequence[LogOpenResult | None]) -> list[int]:
+    """Return the nodes without the log that the cluster was formed with: away, damaged, empty."""
+    return [
+        node_id
+        for node_id, row in enumerate(opened)
+        if row is None or row.is_damaged or _is_empty(spec, node_id, row)
+    ]
+
+
+def _is_empty(spec: ClusterSpec, node_id: int, row: LogOpenResult) -> bool:
+    return row.is_new and row.directory_id != spec.directories[node_id]
 
 
 def scale_workers(spec: ClusterSpec) -> ClusterSpec:
@@ -199,12 +215,8 @@ def _restart_formed(
             raise row.refusal(row.failure)
     damaged = [node_id for node_id, row in rows.items() if row.is_damaged]
     away = [node_id for node_id, row in enumerate(opened) if row is None]
-    empty = [
-        node_id
-        for node_id, row in rows.items()
-        if row.is_new and row.directory_id != spec.directories[node_id]
-    ]
-    if not spec.can_lose({*damaged, *empty, *away}):
+    empty = [node_id for node_id, row in rows.items() if _is_empty(spec, node_id, row)]
+    if not spec.can_lose(_of_no_use(spec, opened)):
         for node_id in damaged:
             raise FailureError(rows[node_id].failure)
         nodes = ", ".join(f"node-{node_id}" for node_id in sorted([*empty, *away]))

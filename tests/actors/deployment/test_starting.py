@@ -1,11 +1,16 @@
 """What a cluster's start makes of logs that are damaged or gone. Needs no Ray."""
 
+from collections.abc import Sequence
 from dataclasses import replace
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
+from actors.cluster.ray_calls import LateError
+from actors.deployment import starting
 from actors.deployment.actors import LogOpenResult
-from actors.deployment.starting import READY_S, _restart_formed, ready_s
+from actors.deployment.starting import READY_S, _await_opened, _restart_formed, ready_s
 from actors.errors import BadInputError, ExitCode, FailureError
 from tests.actors.deployment.test_controller import SPEC
 
@@ -73,3 +78,43 @@ def test_a_cluster_of_many_coordinators_may_take_longer_to_start() -> None:
     many = replace(FORMED, places=FORMED.places * 10)
     assert READY_S < ready_s(FORMED) < ready_s(many)
     assert ready_s(many) - READY_S == 10 * (ready_s(FORMED) - READY_S)
+
+
+@pytest.mark.parametrize(
+    ("rows", "late", "expected"),
+    [
+        ([whole(0), whole(1), whole(2)], [], "all at once"),
+        ([whole(0), whole(1), None], [2], "without it, soon"),
+        ([DAMAGED, whole(1), whole(2)], [2], "all, late"),
+        ([gone(0), whole(1), whole(2)], [2], "all, late"),
+        ([DAMAGED, whole(1), None], [2], "without it, late"),
+        ([whole(0), None, None], [1, 2], "never"),
+    ],
+)
+def test_a_late_coordinator_is_waited_for_while_the_others_do_not_suffice(
+    monkeypatch: pytest.MonkeyPatch,
+    rows: list[LogOpenResult | None],
+    late: list[int],
+    expected: str,
+) -> None:
+    """``late``: those without an opened log after the first wait; None: after both."""
+    waits: list[float] = []
+
+    def answered(calls: Sequence[int], wait_s: float) -> tuple[list[int], list[int]]:
+        waits.append(wait_s)
+        left = late if len(waits) == 1 else [each for each in calls if rows[each] is None]
+        return [each for each in calls if each not in left], left
+
+    def call(node_id: int) -> Any:
+        return SimpleNamespace(opened=SimpleNamespace(remote=lambda: node_id))
+
+    monkeypatch.setattr(starting, "answered", answered)
+    monkeypatch.setattr(starting, "answer", lambda node_id, _: rows[node_id])
+    calls = [call(node_id) for node_id in range(3)]
+    if expected == "never":
+        with pytest.raises(LateError):
+            _await_opened(FORMED, calls)
+    else:
+        assert _await_opened(FORMED, calls) == rows
+        is_soon = expected in ("all at once", "without it, soon")
+        assert len(waits) == (1 if is_soon else 2)
