@@ -14,8 +14,10 @@ from actors.telemetry.observer import Telemetry
 from actors.telemetry.root_names import ROOT_NAMES
 from actors.telemetry.transports import TRANSPORTS
 from protocol.stories.causes import Cause
+from protocol.watching.watch import ClusterWatch
 from tests.actors.telemetry.causes.test_causes import PAIRS, TYPES
 from tests.actors.telemetry.facts import consumer_rebalance, member_event, rebalance
+from tests.actors.watching.test_kafka_records import concluded
 from tests.clients import servers
 from tests.clients.confluent import (
     QUIET,
@@ -113,6 +115,39 @@ def test_every_cause_of_every_type_is_found_in_the_backend(
     (link,) = (each["traceID"] for each in after["references"])
     failover = until(partial(trace_with, jaeger, "causes", link), FOUND_S, "the failover's trace")
     assert [span["operationName"] for span in failover] == ["failover"]
+
+
+@pytest.mark.parametrize(
+    ("group_type", "cause", "inferred"),
+    [
+        ("classic", Cause.JOINED, "it and 1 more are new in generation 1"),
+        ("consumer", Cause.JOINED, None),
+        ("share", Cause.SHARE_STATE, None),
+        ("streams", Cause.JOINED, None),
+    ],
+)
+def test_what_is_concluded_from_the_log_of_a_kafka_is_found_in_the_backend(
+    watched: None, jaeger: Jaeger, group_type: str, cause: Cause, inferred: str | None
+) -> None:
+    """The logs are those that a Kafka 4.3.1 wrote; what is inferred is marked."""
+    found = root(find(jaeger, "watched", group__type=group_type, rebalance__cause=cause))
+    tags = found["tags"]
+    assert found["operationName"] == ROOT_NAMES[cause]
+    assert tags["messaging.consumer.group.name"] == f"a-{group_type}"
+    assert tags.get("rollcall.rebalance.inferred") == inferred
+
+
+@pytest.fixture(scope="module")
+def watched(jaeger: Jaeger) -> None:
+    """Export what a watch concludes from the logs of a Kafka."""
+    with pytest.MonkeyPatch.context() as environment:
+        for name, value in variables(jaeger, "watched").items():
+            environment.setenv(name, value)
+        telemetry = Telemetry({"service.instance.id": 0})
+        for fact in concluded(ClusterWatch()):
+            telemetry.observe(fact)
+        telemetry.close(CLOSE_S)
+    assert telemetry.drops.spans == 0
 
 
 def trace_with(jaeger: Jaeger, service: str, trace_id: str) -> list[dict[str, Any]]:

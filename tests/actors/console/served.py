@@ -31,6 +31,18 @@ def served(source: ConsoleSource) -> Iterator[str]:
         loop.close()
 
 
+PHONE = {"width": 375, "height": 700}
+NIGHT = "rgb(17, 23, 29)"
+"""The background of every page in the dark."""
+
+
+def check_phone_in_the_dark(page: Page) -> None:
+    """Check a page that was opened with ``PHONE`` in the dark: it fits, and it is dark."""
+    assert page.evaluate("document.documentElement.scrollWidth") <= PHONE["width"], page.url
+    colour = page.evaluate("getComputedStyle(document.documentElement).backgroundColor")
+    assert colour == NIGHT, page.url
+
+
 def await_updates(page: Page, least: int = 1) -> None:
     """Wait until a page was brought up to date; its policy forbids Playwright's own waits."""
     until(lambda: page.evaluate(UPDATES) >= least, WITHIN_S + 2 * least, "the page is up to date")

@@ -7,12 +7,16 @@ import pytest
 from playwright.sync_api import Browser
 
 from actors.console.source import GroupList
-from tests.actors.console.served import await_updates, served
+from tests.actors.console.served import (
+    NIGHT,
+    PHONE,
+    await_updates,
+    check_phone_in_the_dark,
+    served,
+)
 from tests.actors.console.sources import HOSTILE, FakeSource, group, storm
 from tests.browser import WatchedPage, chromium, opened
 from tests.waiting import WITHIN_S, until
-
-PHONE = {"width": 375, "height": 700}
 
 
 @pytest.fixture(scope="module")
@@ -38,9 +42,8 @@ def test_pages_are_alive_quiet_and_fit_a_phone(browser: Browser) -> None:
                 check_quiet(watched, url)
         with opened(browser, f"{url}/", color_scheme="dark") as watched:
             page = watched.page
-            assert page.evaluate("getComputedStyle(document.documentElement).backgroundColor") == (
-                "rgb(17, 23, 29)"
-            )
+            colour = page.evaluate("getComputedStyle(document.documentElement).backgroundColor")
+            assert colour == NIGHT
             page.wait_for_selector(".chart canvas")
             source.list = GroupList(groups=(group("refunds"), *source.list.groups))
             page.wait_for_selector("text=refunds")
@@ -55,6 +58,25 @@ def test_pages_are_alive_quiet_and_fit_a_phone(browser: Browser) -> None:
             source.problem = "No coordinator answers."
             page.wait_for_selector("#problem:visible")
             assert page.locator("#problem").inner_text() == "No coordinator answers."
+            check_quiet(watched, url)
+
+
+def test_a_drill_is_done_by_keyboard_on_a_phone_in_the_dark(browser: Browser) -> None:
+    source = storm()
+    source.may_drill = True
+    with served(source) as url:
+        cluster = f"{url}/cluster"
+        with opened(browser, cluster, viewport=PHONE, color_scheme="dark") as watched:
+            page = watched.page
+            await_updates(page)
+            page.get_by_label("Kill coordinator 1").press("Enter")
+            button = page.get_by_role("button", name="Kill it")
+            button.wait_for()
+            check_phone_in_the_dark(page)
+            button.press("Enter")
+            until(lambda: source.drilled == [("kill", 1)], WITHIN_S, "it is carried out")
+            page.wait_for_url(f"{cluster}*")
+            check_phone_in_the_dark(page)
             check_quiet(watched, url)
 
 

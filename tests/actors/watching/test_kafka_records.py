@@ -16,6 +16,8 @@ from protocol.watching.watch import ClusterWatch
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from protocol.groups.facts import Fact
+
 LOGS = Path(__file__).parents[1] / "backup" / "kafka-4.3.1"
 CODEC, CONTROL = 0x07, 0x20
 RECORDS_FROM = 61
@@ -62,12 +64,17 @@ def timestamp_deltas(data: bytes, at: int, count: int) -> list[int]:
     return deltas
 
 
+def concluded(watch: ClusterWatch) -> Iterator[Fact]:
+    """Let a watch read all logs; return what it concludes."""
+    for path in sorted(LOGS.glob("__consumer_offsets-*/*.log")):
+        for record in records(path.read_bytes()):
+            yield from watch.take(*record)
+
+
 def test_groups_of_every_type() -> None:
     watch, teller, told = ClusterWatch(), StoryTeller(0), {}
-    for path in sorted(LOGS.glob("__consumer_offsets-*/*.log")):
-        for key, value, time_ms in records(path.read_bytes()):
-            for fact in watch.take(key, value, time_ms):
-                told |= {story.key: story for story in teller.tell(fact)}
+    for fact in concluded(watch):
+        told |= {story.key: story for story in teller.tell(fact)}
     assert (watch.unreadable, sum(watch.unknown.values())) == (0, 0)
     rows = {row.group_id: row for row in overview.rows(watch.outlook, lambda *_: None)}
     assert {name: (row.group_type, row.state, row.members) for name, row in rows.items()} == {
