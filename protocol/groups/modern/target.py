@@ -345,12 +345,12 @@ def _write_slice(ctx: Context, runtime: ModernGroupRuntime, target_write: Target
 
 def _finish(ctx: Context, runtime: ModernGroupRuntime, target_write: TargetWrite, now: int) -> None:
     group, run = runtime.group, target_write.run
-    epoch_before = target_fact.told_epoch(runtime, run.epoch)
+    epoch_before = target_fact.told_epoch(runtime)
     awaited = target_fact.awaited(runtime, target_write)
     runtime.target_write = None
     _emit_metadata(ctx, group, run.epoch, ctx.wall.at(now), 0)
     runtime.end_leases()
-    if group.members:  # otherwise it is told already that nobody is left
+    if run.epoch > runtime.emptied_epoch:  # otherwise it is told already that all of them went
         target_fact.report_target(
             ctx, runtime, target_write, TargetStep(epoch_before, awaited, now)
         )

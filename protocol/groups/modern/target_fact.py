@@ -86,9 +86,9 @@ def report_target(
     )
 
 
-def told_epoch(runtime: ModernGroupRuntime, epoch: int) -> int:
-    """Return up to which epoch the group's story is told, before a target of ``epoch``."""
-    return max(runtime.group.assignment_epoch, min(runtime.emptied_epoch, epoch - 1))
+def told_epoch(runtime: ModernGroupRuntime) -> int:
+    """Return up to which epoch the group's story is told."""
+    return max(runtime.group.assignment_epoch, runtime.emptied_epoch)
 
 
 def report_emptied(
@@ -102,7 +102,7 @@ def report_emptied(
             group_type=group.type_name,
             units=group.kind.form.noun,
             assignor="",
-            epoch_before=told_epoch(runtime, group.epoch),
+            epoch_before=told_epoch(runtime),
             epoch_after=group.epoch,
             cause=cause,
             changed_ms=now,

@@ -55,7 +55,8 @@ def test_the_last_member_goes(group_type: str, how: str) -> None:
     assert (story.outcome, story.cause.split("-")[-1], story.members) == ("empty", how, 0)
     assert (story.before, story.after) == (before.after, before.after + 1)
     assert (story.dropped, story.moved, story.added) == (count, 0, 0)
-    assert [(each.unit, each.before, each.after) for each in story.moves][0] == (first, "A", "")
+    move = story.moves[0]
+    assert (move.unit, move.before, move.after) == (first, "A", "")
     assert [(each.who.name, each.count) for each in story.unserved] == [("A", count)]
     text = sentence(story)
     assert f"member A (127.0.0.1) {why}{count} {units} without an owner now; " in text
