@@ -5,12 +5,17 @@ The coordinator computes no target for nobody, so nothing else would tell of it.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import pytest
 
 from protocol.stories.sentence import sentence
 from protocol.stories.story import RebalanceStory, StoryOutcome
-from protocol.stories.teller import StoryTeller
 from tests.protocol.groups.test_transcripts import STAGES
+from tests.protocol.stories.test_sentences import told
+
+if TYPE_CHECKING:
+    from protocol.groups.facts import Fact
 
 MODERN = ("consumer", "share", "streams")
 ONE_MEMBER = {
@@ -33,16 +38,18 @@ GOES = {
 }
 
 
-def play(group_type: str, *texts: str) -> list[RebalanceStory]:
-    """Play commands; return the last revision of each story."""
-    stage, teller, found = STAGES[group_type](), StoryTeller(0), {}
+def facts_of(group_type: str, *texts: str) -> list[Fact]:
+    """Play commands; return what the group reports."""
+    stage = STAGES[group_type]()
     for text in texts:
         for line in text.split("; "):
             stage.run(line)
-    for fact in stage.talk.facts:
-        for story in teller.tell(fact):
-            found[story.key] = story
-    return list(found.values())
+    return list(stage.talk.facts)
+
+
+def play(group_type: str, *texts: str) -> list[RebalanceStory]:
+    """Play commands; return the last revision of each story."""
+    return told(facts_of(group_type, *texts))
 
 
 @pytest.mark.parametrize("group_type", MODERN)
