@@ -112,6 +112,8 @@ def _group_converted(fact: GroupConverted) -> str:
 
 
 def _target_assigned(fact: TargetAssigned) -> str:
+    if not fact.members:
+        return f"epoch {fact.epoch_before}→{fact.epoch_after}: {_target_cause(fact)}"
     where = "in place" if fact.in_place else "by a worker"
     members = f"{fact.members_changed} of {_count(fact.members, 'member')}"
     told = (

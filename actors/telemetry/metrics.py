@@ -96,7 +96,7 @@ class BackgroundMetrics:
     def observe(self, fact: Fact) -> None:
         """Count runs of assignors by their result."""
         match fact:
-            case TargetAssigned():
+            case TargetAssigned() if fact.members:
                 self._counts[RUNS] += 1
                 self._counts[RUNS_IN_PLACE] += fact.in_place
             case TargetAssignmentFailed(is_final=True):

@@ -132,9 +132,12 @@ def modern_spans(
         else {}
     )
     bump: Attributes = {**said, "rollcall.rebalance.trigger": trigger_of(cause)}
+    trigger = ChildSpan("trigger", fact.changed_ms, fact.changed_ms, bump)
     replicate = () if replicated is None else (replicate_span(replicated),)
+    if not fact.members:  # no assignor ran, and nobody takes anything over
+        return (trigger, *replicate)
     return (
-        ChildSpan("trigger", fact.changed_ms, fact.changed_ms, bump),
+        trigger,
         ChildSpan("wait", fact.changed_ms, fact.started_ms),
         _assign(fact),
         _write(fact),

@@ -226,7 +226,9 @@ class TargetChange:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TargetAssigned:
-    """A consumer, share or streams group has a new target; times in Unix milliseconds.
+    """A consumer, share or streams group has a new target, or no member any more.
+
+    Times are in Unix milliseconds. Without ``members`` no assignor ran, and no record was written.
 
     ``group_type`` is its type, ``units`` are what is assigned: partitions or tasks.
     ``changed_ms``: when the group first changed since the last target. ``cause``: the event of a

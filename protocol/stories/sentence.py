@@ -157,15 +157,17 @@ def _wait(wait: Waited) -> str:
 
 
 def _partitions(story: RebalanceStory) -> Iterator[str]:
+    is_given_up = bool(story.dropped) and story.outcome is StoryOutcome.EMPTY and not story.added
     if story.moved is not None and story.outcome is not StoryOutcome.UNCHANGED:
-        if story.moved or not story.added:
+        if story.moved or not (story.added or is_given_up):
             of = "" if story.total is None else f" of {story.total}"
             yield f"{story.moved}{of} {_units(story, story.total or story.moved)} moved"
         if story.added:
             units = "" if story.moved else f"{_units(story, story.added)} "
             yield f"{story.added} {units}newly assigned"
     if story.dropped:
-        yield f"{story.dropped} without an owner now"
+        units = f"{_units(story, story.dropped)} " if is_given_up and not story.moved else ""
+        yield f"{story.dropped} {units}without an owner now"
     for each in story.unserved:
         if each.unserved_ms >= UNSERVED_TOLD_MS:
             units = _units(story, each.count)

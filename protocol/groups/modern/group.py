@@ -28,7 +28,7 @@ from protocol.groups.modern import first_target, spares
 from protocol.groups.modern.hard_state import ModernGroup, ModernGroupState
 from protocol.groups.modern.kind import GROUP_TIMERS
 from protocol.groups.modern.reconcile import MemberState
-from protocol.groups.modern.runtime import Change, FreedTargets, ModernGroupRuntime, Session
+from protocol.groups.modern.runtime import Change, ModernGroupRuntime, Session
 from protocol.groups.timers import TimerKind
 from protocol.records import Record
 
@@ -306,13 +306,11 @@ def bump_for_topics(
 def report_if_settled(
     ctx: Context, runtime: ModernGroupRuntime, now: int, last: ModernGroupMember | None = None
 ) -> None:
-    """Report once when every member has its target assignment, or no member is left.
+    """Report once when every member has its target assignment.
 
     ``last`` is the member that has just taken a step.
     """
     group, assigned_ms = runtime.group, runtime.assigned_ms
-    if not group.members:
-        runtime.freed = FreedTargets()
     if assigned_ms is None:
         return
     if last is not None and _has_target(group, last):

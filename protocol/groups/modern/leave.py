@@ -11,7 +11,7 @@ from protocol.groups.fleet import retention
 from protocol.groups.group_type import edge_when_leaving
 from protocol.groups.modern import group as modern
 from protocol.groups.modern import members as modern_members
-from protocol.groups.modern import regexes, target
+from protocol.groups.modern import regexes, target, target_fact
 from protocol.groups.modern.hard_state import STATIC_LEAVE_EPOCH
 from protocol.groups.modern.reconcile import MemberState
 from protocol.groups.timers import TimerKind
@@ -76,7 +76,10 @@ def remove(
         first = first or event
     regexes.drop_unused(ctx, group)
     modern.bump(ctx, runtime, first, now)
-    modern.report_if_settled(ctx, runtime, now)
+    if group.members:
+        modern.report_if_settled(ctx, runtime, now)
+    else:
+        target_fact.report_emptied(ctx, runtime, first, now)
     target.update(ctx, runtime, now)
 
 

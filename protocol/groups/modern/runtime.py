@@ -182,7 +182,8 @@ class ModernGroupRuntime:
     type keeps. ``assigned_ms``: when members began to move to the newest target, None when all have
     it. ``unsettled_period``: how long members have been told to come again soon. ``freed``: what
     members had that are gone since the last target. ``taken_over``: the last members that took over
-    the newest target. ``client_software``: of the members whose connections told it. ``kept``: what
+    the newest target. ``emptied_epoch``: since which epoch the last member was gone, as told; 0:
+    none was told. ``client_software``: of the members whose connections told it. ``kept``: what
     static members had whose sessions have expired.
     """
 
@@ -212,6 +213,7 @@ class ModernGroupRuntime:
     event_log: MemberEventLog = field(default_factory=MemberEventLog)
     freed: FreedTargets = field(default_factory=FreedTargets)
     taken_over: deque[TakenOver] = field(default_factory=lambda: deque(maxlen=TAKEN_OVER_MAX))
+    emptied_epoch: int = 0
     client_software: dict[str, str] = field(default_factory=dict)
     kept: KeptAssignments = field(default_factory=KeptAssignments)
 

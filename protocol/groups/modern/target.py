@@ -345,15 +345,19 @@ def _write_slice(ctx: Context, runtime: ModernGroupRuntime, target_write: Target
 
 def _finish(ctx: Context, runtime: ModernGroupRuntime, target_write: TargetWrite, now: int) -> None:
     group, run = runtime.group, target_write.run
-    epoch_before, awaited = group.assignment_epoch, target_fact.awaited(runtime, target_write)
+    epoch_before = target_fact.told_epoch(runtime)
+    awaited = target_fact.awaited(runtime, target_write)
     runtime.target_write = None
     _emit_metadata(ctx, group, run.epoch, ctx.wall.at(now), 0)
     runtime.end_leases()
-    target_fact.report_target(ctx, runtime, target_write, TargetStep(epoch_before, awaited, now))
+    if run.epoch > runtime.emptied_epoch:  # otherwise it is told already that all of them went
+        target_fact.report_target(
+            ctx, runtime, target_write, TargetStep(epoch_before, awaited, now)
+        )
+        runtime.assigned_ms = now
     runtime.freed = FreedTargets()
     runtime.taken_over.clear()
     runtime.first = None
-    runtime.assigned_ms = now
     update(ctx, runtime, now)
 
 

@@ -1,17 +1,23 @@
-"""The report of a new target: what it changes, and who had not taken over the one before."""
+"""The report of a new target: what it changes, and who had not taken over the one before.
+
+No target is computed for a group without members. That its last member is gone is reported as a
+target for nobody, which takes effect at once.
+"""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from protocol.groups.facts import NamedMember, TargetAssigned, TargetChange
+from protocol.groups.facts import GroupReconciled, NamedMember, TargetAssigned, TargetChange
 from protocol.groups.fleet import expected
 from protocol.groups.modern.reconcile import MemberState
+from protocol.groups.modern.runtime import FreedTargets
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from protocol.groups.context import Context
+    from protocol.groups.facts import MemberEvent
     from protocol.groups.modern.runtime import ModernGroupRuntime, TargetWrite
 
 AWAITED_MAX: Final = 10
@@ -78,6 +84,56 @@ def report_target(
             expected=expected.report(ctx, runtime.group_id, runtime.first, group.static_members),
         )
     )
+
+
+def told_epoch(runtime: ModernGroupRuntime) -> int:
+    """Return up to which epoch the group's story is told."""
+    return max(runtime.group.assignment_epoch, runtime.emptied_epoch)
+
+
+def report_emptied(
+    ctx: Context, runtime: ModernGroupRuntime, cause: MemberEvent | None, now: int
+) -> None:
+    """Report that no member is left, and what they had: it begins and ends here."""
+    group, freed = runtime.group, runtime.freed
+    ctx.fact(
+        TargetAssigned(
+            group_id=runtime.group_id,
+            group_type=group.type_name,
+            units=group.kind.form.noun,
+            assignor="",
+            epoch_before=told_epoch(runtime),
+            epoch_after=group.epoch,
+            cause=cause,
+            changed_ms=now,
+            started_ms=now,
+            computed_ms=now,
+            ended_ms=now,
+            members=0,
+            members_changed=0,
+            partitions_moved=-1,
+            queue_ms=0.0,
+            assignor_ms=0.0,
+            in_place=True,
+            change=TargetChange(
+                before=freed.targets,
+                after=(),
+                members=freed.members,
+                topics=ctx.topics,
+                total=None,
+                is_whole=freed.is_whole,
+            ),
+            taken_over=tuple(runtime.taken_over),
+            elected_ms=ctx.elected_ms,
+        )
+    )
+    ctx.fact(
+        GroupReconciled(
+            group_id=runtime.group_id, time_ms=now, epoch=group.epoch, assigned_ms=now, members=0
+        )
+    )
+    runtime.freed, runtime.assigned_ms, runtime.emptied_epoch = FreedTargets(), None, group.epoch
+    runtime.taken_over.clear()
 
 
 def _change(ctx: Context, runtime: ModernGroupRuntime, target_write: TargetWrite) -> TargetChange:

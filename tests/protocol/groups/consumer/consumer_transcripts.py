@@ -122,6 +122,8 @@ class ConsumerStage(MixedStage):
         return ",".join(named) or "-"
 
     def fact(self, fact: Any) -> str:
+        if isinstance(fact, TargetAssigned) and not fact.members:
+            return ""  # the next fact says it
         if isinstance(fact, TargetAssigned):
             where = "in place" if fact.in_place else "by a worker"
             return f"target of epoch {fact.epoch_after} by {fact.assignor}, {where}"

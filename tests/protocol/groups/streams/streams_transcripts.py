@@ -126,6 +126,8 @@ class StreamsStage(MixedStage):
         return told
 
     def fact(self, fact: Any) -> str:
+        if isinstance(fact, TargetAssigned) and not fact.members:
+            return ""  # the next fact says it
         if isinstance(fact, TargetAssigned):
             return f"target of epoch {fact.epoch_after} by {fact.assignor}"
         if isinstance(fact, TopicsChanged):
