@@ -16,7 +16,7 @@ from tests.actors.console.real_cluster import (
     members_of,
     real_cluster,
 )
-from tests.actors.console.served import await_updates, see
+from tests.actors.console.served import PHONE, await_updates, check_phone_in_the_dark, see
 from tests.browser import chromium, opened
 from tests.conftest import RunningCluster
 from tests.waiting import WITHIN_S, until
@@ -119,12 +119,17 @@ def test_a_browser_sees_a_rebalance_and_a_failover_without_complaints(
             complaints += watched.complaints
 
         leader = leaders(await_well(running))[1]
-        with opened(browser, f"{url}/cluster") as watched:
+        dark = {"viewport": PHONE, "color_scheme": "dark"}
+        with opened(browser, f"{url}/cluster", **dark) as watched:
             page = watched.page
             await_updates(page)
             see(page, "#nodes", r"log .* free")
-            page.get_by_label(f"Kill coordinator {leader}").click()
-            page.get_by_role("button", name="Kill it").click()
+            check_phone_in_the_dark(page)
+            page.get_by_label(f"Kill coordinator {leader}").press("Enter")
+            button = page.get_by_role("button", name="Kill it")
+            button.wait_for()
+            check_phone_in_the_dark(page)
+            button.press("Enter")
             see(page, "#happened", rf"Coordinator {leader} \(process \d+\) was killed")
             see(page, "#happened", rf"partition 1: leader {leader} → \d")
             await_well(running)

@@ -1,6 +1,6 @@
-"""The history of rebalances outlives a drain of its leader, and a restart of everything."""
+"""The history of rebalances, and the list of events with it, outlive a drain and a restart."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack, closing
 
 import pytest
@@ -18,15 +18,20 @@ from tests.clients.stories.test_explained_failover import (
     consumer,
     explained,
     keys,
+    listed,
     on_every_node,
+    remembered,
     share_out,
     wait_until_settled,
     wait_until_told,
+    what_happened,
 )
 from tests.waiting import WITHIN_S, until
 
 LEFT = r"member \S+ \(127\.0\.0\.1\) (left|sent no heartbeat)"
 """It leaves, unless it does not find the new coordinator in time."""
+
+GONE_EVENTS = {"left", "expired"}
 
 MOVED = {"share": ShareMember, "streams": StreamsMember}
 
@@ -45,6 +50,11 @@ def settle(members: Sequence[Member]) -> None:
         return all(member.assigned for member in members) and members[0].is_settled()
 
     until(is_settled, BACK_S, "each member has its share")
+
+
+def settle_all(groups: Mapping[str, Sequence[Member]]) -> None:
+    for members in groups.values():
+        settle(members)
 
 
 def test_the_histories_of_all_types_outlive_a_drain_and_an_orderly_restart(
@@ -67,14 +77,16 @@ def test_the_histories_of_all_types_outlive_a_drain_and_an_orderly_restart(
             name: [kind(bootstrap, groups[name], f"web-{n}", TOPIC) for n in (1, 2)]
             for name, kind in MOVED.items()
         }
-        for members in moved.values():
-            settle(members)
+        settle_all(moved)
         for group in groups.values():
             wait_until_settled(bootstrap, group, 1)
-            told[group] = keys(explained(bootstrap, group))
+            told[group] = {each.key for each in remembered(bootstrap, group)}
             until(lambda g=group: on_every_node(bootstrap, g, told[g]), WITHIN_S, "all are told")
-            for members in moved.values():
-                settle(members)  # their sessions must not expire while others are asked
+            settle_all(moved)  # their sessions must not expire while others are asked
+        happened = {}
+        for group in groups.values():
+            happened[group] = listed_with(bootstrap, group, {"joined", "rebalance"})
+            settle_all(moved)
         led_by = leader_of(bootstrap, groups["classic"])
         assert {leader_of(bootstrap, group) for group in groups.values()} == {led_by}
 
@@ -95,15 +107,27 @@ def test_the_histories_of_all_types_outlive_a_drain_and_an_orderly_restart(
             assert led_by not in new, "another node told it"
             told[group] = after
             assert leader_of(bootstrap, group) != led_by
+            listed_now = listed_with(bootstrap, group, {"rebalance"})
+            assert happened[group] <= listed_now, "nor is an event lost"
+            assert {what for what, _, _ in listed_now - happened[group]} & GONE_EVENTS
+            happened[group] = listed_now
             until(lambda g=group: on_every_node(bootstrap, g, told[g]), WITHIN_S, "all are told")
 
     doomed.stop()
     doomed.start()
 
     for group in groups.values():
+        assert happened[group] <= what_happened(listed(doomed.bootstrap, group))
         assert told[group] <= keys(explained(doomed.bootstrap, group))
         assert on_every_node(doomed.bootstrap, group, told[group])
     until(doomed.is_replicated, BACK_S, "the drained coordinator serves again")
+
+
+def listed_with(bootstrap: str, group: str, kinds: set[str]) -> set[tuple[str, str, str]]:
+    """List the events of a group; these kinds are among them."""
+    events = what_happened(listed(bootstrap, group))
+    assert kinds <= {what for what, _, _ in events}
+    return events
 
 
 def leader_of(bootstrap: str, group: str) -> int:

@@ -13,7 +13,9 @@ import pytest
 from confluent_kafka import Consumer
 
 from actors.cli.client import AdminClient, parse_bootstrap
-from actors.cli.stories import ask_node
+from actors.cli.stories import ask, ask_node
+from protocol.stories.sentence import sentence
+from protocol.stories.story import RebalanceStory, StoryOutcome
 from tests.clients import servers
 from tests.clients.confluent import create_topics, quiet_consumer, wait_until_all_own
 from tests.clients.riding import group_on_partition_0
@@ -74,35 +76,38 @@ def what_happened(rows: Sequence[dict[str, Any]]) -> set[tuple[str, str, str]]:
     return {(each["event"], each["time"], each["consumer_id"]) for each in rows}
 
 
-def keys(document: dict[str, Any] | None, *, settled: bool = False) -> set[Key]:
-    """Return what identifies the stories, or only those of which the end was told."""
+def keys(document: dict[str, Any] | None) -> set[Key]:
+    """Return what identifies the stories."""
     stories = [] if document is None else document.get("rebalances", document.get("stories"))
-    return {
-        (each["node_id"], each["number"])
-        for each in stories or ()
-        if not settled or each["outcome"] == "stable"
-    }
+    return {(each["node_id"], each["number"]) for each in stories or ()}
+
+
+def remembered(bootstrap: str, group: str) -> Sequence[RebalanceStory]:
+    """Ask every node, as ``rollcall explain`` does: a process for each ask would take seconds."""
+    with AdminClient(parse_bootstrap(bootstrap)) as client:
+        return ask(client, group).stories
 
 
 def wait_until_settled(bootstrap: str, group: str, count: int) -> set[Key]:
     """Wait until so many rebalances are told to their ends."""
-    return until(
-        lambda: len(found := keys(explained(bootstrap, group), settled=True)) >= count and found,
-        WITHIN_S,
-        f"{count} rebalances of {group} are explained",
-    )
+
+    def settled() -> set[Key]:
+        stories = remembered(bootstrap, group)
+        found = {each.key for each in stories if each.outcome is StoryOutcome.STABLE}
+        return found if len(found) >= count else set()
+
+    return until(settled, WITHIN_S, f"{count} rebalances of {group} are explained")
 
 
 def wait_until_told(bootstrap: str, group: str, pattern: str) -> set[Key]:
     """Wait until a sentence fits; return what identifies the stories."""
-    document: dict[str, Any] = {}
 
-    def is_told() -> bool:
-        document.update(explained(bootstrap, group))
-        return any(re.search(pattern, each["sentence"]) for each in document["rebalances"])
+    def told() -> set[Key]:
+        stories = remembered(bootstrap, group)
+        fits = any(re.search(pattern, sentence(each)) for each in stories)
+        return {each.key for each in stories} if fits else set()
 
-    until(is_told, WITHIN_S, f"a story of {group} like {pattern!r}")
-    return keys(document)
+    return until(told, WITHIN_S, f"a story of {group} like {pattern!r}")
 
 
 def on_every_node(bootstrap: str, group: str, wanted: set[Key]) -> bool:
