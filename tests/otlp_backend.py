@@ -195,10 +195,18 @@ def variables(jaeger: Jaeger, service: str, protocol: str = DEFAULT) -> dict[str
     }
 
 
-def find(jaeger: Jaeger, service: str, **tags: str) -> list[dict[str, Any]]:
-    """Wait for a trace that has a span with these tags (``_`` stands for a dot)."""
+def find(
+    jaeger: Jaeger, service: str, meanwhile: Callable[[], object] | None = None, **tags: str
+) -> list[dict[str, Any]]:
+    """Wait for a trace that has a span with these tags (``__`` stands for a dot)."""
     wanted = {f"rollcall.{name.replace('__', '.')}": value for name, value in tags.items()}
-    return until(lambda: jaeger.traces(service, **wanted), FOUND_S, f"a trace with {wanted}")[0]
+
+    def look() -> list[list[dict[str, Any]]]:
+        if meanwhile is not None:
+            meanwhile()
+        return jaeger.traces(service, **wanted)
+
+    return until(look, FOUND_S, f"a trace with {wanted}")[0]
 
 
 def _pairs(tags: list[dict[str, Any]]) -> dict[str, Any]:

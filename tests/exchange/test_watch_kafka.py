@@ -43,7 +43,7 @@ from tests.promtool import check_metrics, has_promtool
 from tests.waiting import SESSION_MS, until
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
     from pathlib import Path
 
 SERVICE = "watched"
@@ -278,13 +278,24 @@ def of_other_types(kafka: AclKafka, watching: Watching, jaeger: Jaeger) -> None:
             story = watching.expect(kind, step.told, group.beat, after=told)
             assert bool(step.inferred) is ("inferred" in story), story
             assert re.search(step.inferred, story.get("inferred", "")), story
-            is_in_the_backend(jaeger, kind, step.cause, is_inferred=bool(step.inferred))
+            is_inferred = bool(step.inferred)
+            is_in_the_backend(jaeger, kind, step.cause, group.beat, is_inferred=is_inferred)
         group.leave()
 
 
-def is_in_the_backend(jaeger: Jaeger, kind: str, cause: Cause, *, is_inferred: bool) -> None:
-    """Who looks for a cause in a type of group finds its rebalance, and whether it is inferred."""
-    found = root(find(jaeger, SERVICE, group__type=kind, rebalance__cause=cause))
+def is_in_the_backend(
+    jaeger: Jaeger,
+    kind: str,
+    cause: Cause,
+    beat: Callable[[], object] | None = None,
+    *,
+    is_inferred: bool,
+) -> None:
+    """Who looks for a cause in a type of group finds its rebalance, and whether it is inferred.
+
+    ``beat``: a rebalance is traced once every member has told that it has its target.
+    """
+    found = root(find(jaeger, SERVICE, beat, group__type=kind, rebalance__cause=cause))
     assert found["operationName"] == ROOT_NAMES[cause]
     assert found["tags"]["messaging.consumer.group.name"] == kind
     assert ("rollcall.rebalance.inferred" in found["tags"]) is is_inferred

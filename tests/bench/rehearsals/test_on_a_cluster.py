@@ -22,7 +22,7 @@ from bench.rehearse import main
 from tests.waiting import WITHIN_S, patient, until
 
 pytestmark = [
-    pytest.mark.timeout(400),
+    pytest.mark.timeout(900),
     pytest.mark.filterwarnings("ignore::ResourceWarning"),
     pytest.mark.skipif(shutil.which("java") is None, reason="PySpark needs Java 17"),
 ]
@@ -78,7 +78,7 @@ def test_executors_write_what_they_saw_and_a_lost_one_leaves_its_members_missing
 
     def kill():
         """Kill an executor in the middle of the second run."""
-        until(lambda: len(watchers) == 2, patient(120), "the second run begins")
+        until(lambda: len(watchers) == 2, patient(300), "the second run begins")
         until(
             lambda: sum(share.members for share in watchers[1].shares().values()) == 16,
             WITHIN_S,
