@@ -123,7 +123,7 @@ def test_the_last_member_is_gone(watched: Watched) -> None:
     watched.write(*gone("a"), epoch(5))
     (told,) = watched.news()
     assert told.startswith("epoch 4 → 5: member a (10.0.0.4) is gone")
-    assert told.endswith("4 without an owner now; no members are left")
+    assert told.endswith("; 4 partitions without an owner now; no members are left")
     watched.write(joined("z"), epoch(6), *targets(6, {"z": (0,)}), current("z", 6, 0))
     assert watched.news() == ["epoch 5 → 6: member z (10.0.0.4) joined; 1 partition newly assigned"]
 
@@ -147,8 +147,8 @@ def test_a_static_member_goes_comes_back_and_goes_for_good() -> None:
     watched.write(*gone("y"), epoch(3))
     assert watched.news() == [
         "epoch 2 → 3: member i (10.0.0.4) sent no heartbeat within its session timeout (inferred:"
-        " it had left 45.0 s before, to come back, and has not); 0 partitions moved; 2 without an"
-        " owner now; no members are left"
+        " it had left 45.0 s before, to come back, and has not); 2 partitions without an owner now;"
+        " no members are left"
     ]
 
 

@@ -75,7 +75,7 @@ def test_a_partition_that_loses_all_its_owners_is_counted_once(sharing: Watched)
     write(sharing, share.gone("b"), share.epoch(4))
     sharing.now += 1_000
     write(sharing, share.gone("a"), share.epoch(5))
-    assert sharing.news()[-1].endswith("; 2 without an owner now; no members are left")
+    assert sharing.news()[-1].endswith("; 2 partitions without an owner now; no members are left")
 
 
 def test_share_state_of_a_topic_that_nobody_wants_any_more_is_no_cause(sharing: Watched) -> None:
