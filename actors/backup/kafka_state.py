@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
-from actors.backup import catalogue
+from actors.backup import catalogue, member_states
 from actors.backup.files import adapter_of, new_backup, verify, write_manifest, write_partition
 from actors.backup.manifest import Manifest, numbers_of
 from actors.errors import FailureError
@@ -181,7 +181,8 @@ def write_import(found: ImportedCluster, target: Path, partitions: int, replicas
             epoch = max(epoch, each.epoch)
             unmoved = index if len(read) == partitions else None
             for key, value in each.state.rows().items():
-                rows[kind.number(place(kind, key, partitions, unmoved))][key] = value
+                ours = member_states.of_kafka(kind, key, value)
+                rows[kind.number(place(kind, key, partitions, unmoved))][key] = ours
     with new_backup(target) as draft:
         files = [
             write_partition(draft, number, len(own), epoch, sorted(own.items()))

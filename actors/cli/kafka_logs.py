@@ -8,6 +8,7 @@ from base64 import urlsafe_b64encode
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Final
 
+from actors.backup import member_states
 from actors.backup.files import in_batches
 from actors.backup.kafka_state import STATES, ImportedCluster, KafkaPartition, place
 from actors.cli import admin
@@ -198,7 +199,8 @@ def write_all(
         topic = _log_of(client, kind, chosen)
         by_index: dict[int, list[tuple[bytes, bytes]]] = {}
         for key, value in rows.items():
-            by_index.setdefault(place(kind, key, topic.partitions, None), []).append((key, value))
+            index = place(kind, key, topic.partitions, None)
+            by_index.setdefault(index, []).append((key, member_states.to_kafka(kind, key, value)))
         for index, own in sorted(by_index.items()):
             append(client, topic, index, own)
             name = f"{topic.name}-{index}"

@@ -13,12 +13,15 @@ from typing import TYPE_CHECKING, Any, Final
 
 from protocol.config import Configs
 from protocol.groups.shard import GroupShard
+from protocol.groups.streams import task_records
 from protocol.groups.topics import Topics
 from protocol.records import (
     BadRecord,
     GroupMetadataKey,
     OffsetCommitKey,
+    Record,
     ShareGroupStatePartitionMetadataKey,
+    StreamsGroupCurrentMemberAssignmentKey,
     UnknownRecordType,
     decode,
     decode_for_replay,
@@ -32,7 +35,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from protocol.groups.facts import Fact
-    from protocol.records import Record
 
 UNKNOWN_MAX: Final = 100
 """Unknown types and versions that are counted one by one."""
@@ -98,6 +100,8 @@ class ClusterWatch:
                 return
             case ShareGroupStatePartitionMetadataKey():
                 self._learn(record.value)
+            case StreamsGroupCurrentMemberAssignmentKey() if value is not None:
+                record = Record(key, task_records.of_kafka(value))
         before, after = self._table.get(type(key), (None, None))
         if before is not None:
             yield from before(key, record.value, time_ms)

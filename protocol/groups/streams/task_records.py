@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 from protocol.groups.modern.assignment_records import CurrentAssignment, read_epochs, read_ints
 from protocol.groups.modern.form import ROLE_SHIFT, TaskRole
+from protocol.groups.modern.reconcile import MemberState
 from protocol.groups.streams.task_numbers import SUBTOPOLOGY_MASK, SubtopologyNumbers, places
 from protocol.groups.topic_numbers import TOPIC_SHIFT, by_topic
 from protocol.wire.compact import NO_TAGS, read_string, read_uvarint, uvarint
@@ -23,6 +24,9 @@ if TYPE_CHECKING:
 _VERSION: Final = b"\x00\x00"
 _VERSION_BYTES: Final = 2
 _HEAD: Final = Struct(">hiib")
+_STATE_AT: Final = _HEAD.size - 1
+_KAFKAS_FIRST_STATE: Final = 1
+"""The number of STABLE in Kafka's records of streams groups; in all others it is 0, as in ours."""
 
 
 def write_target(target: Iterable[Partition], numbers: SubtopologyNumbers) -> bytes:
@@ -62,6 +66,26 @@ def read_current(data: bytes, numbers: SubtopologyNumbers) -> CurrentAssignment:
     assigned, at = _read_roles(data, _HEAD.size, numbers, max(epoch, 0))
     revoking, _ = _read_roles(data, at, numbers, max(epoch, 0))
     return CurrentAssignment(epoch, previous, state, assigned, revoking)
+
+
+def of_kafka(data: bytes) -> bytes:
+    """Return a current assignment that Kafka wrote with its member's state numbered as here.
+
+    A state that is not known, or that a later version has, is UNKNOWN: the member starts over.
+    """
+    return _with_state(data, data[_STATE_AT] - _KAFKAS_FIRST_STATE)
+
+
+def to_kafka(data: bytes) -> bytes:
+    """Return a current assignment of ours with its member's state numbered as Kafka does."""
+    state = data[_STATE_AT]
+    return _with_state(data, state if state == MemberState.UNKNOWN else state + _KAFKAS_FIRST_STATE)
+
+
+def _with_state(data: bytes, state: int) -> bytes:
+    if not 0 <= state <= MemberState.UNKNOWN:
+        state = MemberState.UNKNOWN
+    return b"".join([data[:_STATE_AT], bytes([state]), data[_HEAD.size :]])
 
 
 def _roles(owned: Mapping[Partition, int], numbers: SubtopologyNumbers, with_epochs: bool) -> bytes:

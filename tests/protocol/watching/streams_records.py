@@ -138,7 +138,7 @@ def current(
     value = StreamsGroupCurrentMemberAssignmentValue(
         member_epoch=number,
         previous_member_epoch=max(number - 1, 0),
-        state=state,
+        state=state + 1,  # Kafka's numbers of a streams group's member begin with 1
         **fields,
     )
     return [(StreamsGroupCurrentMemberAssignmentKey("g", f"id-of-{name}"), value)]
