@@ -49,8 +49,8 @@ class Clock:
 
 def assigned(**fields: Any) -> TargetAssigned:
     known: dict[str, Any] = dict.fromkeys(TargetAssigned.__slots__, 0)
-    given = {"group_id": "g", "group_type": "consumer", "assignor": "uniform", **fields}
-    return TargetAssigned(**{**known, **given})
+    given = {"group_id": "g", "group_type": "consumer", "assignor": "uniform", "members": 1}
+    return TargetAssigned(**{**known, **given, **fields})
 
 
 def test_percentiles_are_those_of_the_last_minute() -> None:
@@ -81,6 +81,7 @@ def test_runs_are_counted_by_how_they_ended() -> None:
     metrics = BackgroundMetrics(0)
     metrics.observe(assigned(in_place=True))
     metrics.observe(assigned(in_place=False))
+    metrics.observe(assigned(members=0))  # the last one is gone: no assignor ran
     for is_final in (True, False, False):
         fact = TargetAssignmentFailed(
             group_id="g",

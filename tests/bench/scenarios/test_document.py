@@ -127,8 +127,9 @@ def test_the_causes_and_measures_are_explained() -> None:
 
 def test_the_options_are_explained() -> None:
     told = {row[0].strip("`").split()[0] for row in section("## In continuous integration")}
-    told |= {"--simulate", "--bootstrap", "--kafka", "--list", "--help", "--from-group", "--spark"}
-    assert "--from-group" in PAGE
+    elsewhere = {"--from-group", "--spark", "--master"}
+    assert all(f"`{each}" in PAGE or f" {each} " in PAGE for each in elsewhere)
+    told |= {"--simulate", "--bootstrap", "--kafka", "--list", "--help", *elsewhere}
     assert told == {each for each in _parser()._option_string_actions if each.startswith("--")}
 
 
