@@ -38,9 +38,14 @@ NIGHT = "rgb(17, 23, 29)"
 
 def check_phone_in_the_dark(page: Page) -> None:
     """Check a page that was opened with ``PHONE`` in the dark: it fits, and it is dark."""
+
+    def is_dark() -> bool:
+        """Its style sheet may come after its text."""
+        colour = page.evaluate("getComputedStyle(document.documentElement).backgroundColor")
+        return bool(colour == NIGHT)
+
+    until(is_dark, WITHIN_S, f"{page.url} is dark")
     assert page.evaluate("document.documentElement.scrollWidth") <= PHONE["width"], page.url
-    colour = page.evaluate("getComputedStyle(document.documentElement).backgroundColor")
-    assert colour == NIGHT, page.url
 
 
 def await_updates(page: Page, least: int = 1) -> None:
