@@ -60,7 +60,7 @@ def _verdicts(asked: argparse.Namespace) -> list[HistoryVerdict]:
     from py4j.protocol import Py4JError
     from pyspark.errors import PySparkException
 
-    from bench.histories.store import HistoryError, runs_in
+    from bench.histories.store import HistoryError, first_line, runs_in
     from bench.histories.verdict import CostLimit
     from bench.load.spark import local_session
 
@@ -76,7 +76,7 @@ def _verdicts(asked: argparse.Namespace) -> list[HistoryVerdict]:
     except HistoryError as error:
         print(f"rollcall: {error}", file=sys.stderr)
     except (PySparkException, Py4JError) as error:
-        why = str(error).strip().splitlines()[0][:300]
+        why = first_line(error)
         print(f"rollcall: Spark cannot check {asked.directory}: {why}", file=sys.stderr)
     return []
 

@@ -113,9 +113,13 @@ class RunWriter:
         try:
             yield
         except (OSError, PySparkException, Py4JError) as error:
-            why = str(error).strip().splitlines()[0][:WHY_CHARACTERS_MAX]
             where = self._final.parent
-            raise HistoryError(f"A run cannot be written to {where}: {why}") from None
+            raise HistoryError(f"A run cannot be written to {where}: {first_line(error)}") from None
+
+
+def first_line(error: Exception) -> str:
+    """Return the first line of what an error says: Spark's are long."""
+    return str(error).strip().splitlines()[0][:WHY_CHARACTERS_MAX]
 
 
 def runs_in(directory: Path) -> list[Path]:

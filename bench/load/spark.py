@@ -86,11 +86,13 @@ class Crowd:
         )
 
 
+ONE_MACHINE: Final[Mapping[str, str]] = MappingProxyType(
+    {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
+)
 LOCAL: Final[Mapping[str, str]] = MappingProxyType(
     {
+        **ONE_MACHINE,
         "spark.master": "local[*]",
-        "spark.driver.host": "127.0.0.1",
-        "spark.driver.bindAddress": "127.0.0.1",
         "spark.sql.shuffle.partitions": str(os.cpu_count() or 1),
     }
 )

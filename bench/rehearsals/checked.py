@@ -32,7 +32,7 @@ def with_histories(
     from py4j.protocol import Py4JError
     from pyspark.errors import PySparkException
 
-    from bench.histories.store import HistoryError
+    from bench.histories.store import HistoryError, first_line
     from bench.histories.verdict import found_in
     from bench.load.spark import local_session
 
@@ -42,10 +42,10 @@ def with_histories(
     try:
         for run, told in zip(runs, words, strict=True):
             scenario, record = run.planned.scenario, run.record
-            facts = facts_of(run_id_of(scenario.name, told), scenario, record)
             if run.history is not None:  # tasks of Spark have written it
                 folder = run.history.found()
             else:
+                facts = facts_of(run_id_of(scenario.name, told), scenario, record)
                 rows = history_rows(scenario, run.planned.plan, record)
                 folder = write_history(session, directory, facts, rows)
             say(f"the history is in {folder}")
@@ -55,8 +55,7 @@ def with_histories(
     except HistoryError as error:
         raise StartError(str(error)) from None
     except (PySparkException, Py4JError) as error:
-        why = str(error).strip().splitlines()[0][:300]
-        raise StartError(f"Spark cannot check the history: {why}") from None
+        raise StartError(f"Spark cannot check the history: {first_line(error)}") from None
     finally:
         session.stop()
     return checked

@@ -12,10 +12,10 @@ import socket
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
 from actors.errors import BadInputError
+from bench.load.spark import ONE_MACHINE, start_session, warm_up
 from bench.paths import TOP
 from bench.rehearsals.spark_jobs import bounded, why_failed
 from bench.servers.server import StartError
@@ -41,10 +41,6 @@ WARM_S: Final = 300.0
 """How long Spark may take to have processes that import our modules."""
 SUBMITTED: Final = "PYSPARK_GATEWAY_PORT"
 """``spark-submit`` gives a program this variable, and has a session's settings."""
-
-ONE_MACHINE: Final[Mapping[str, str]] = MappingProxyType(
-    {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
-)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -112,8 +108,6 @@ def session_of(master: SparkMaster | None, tasks: int, module: str) -> Iterator[
     """
     from py4j.protocol import Py4JError
     from pyspark.errors import PySparkException
-
-    from bench.load.spark import start_session, warm_up
 
     settings = {
         "spark.speculation": "false",  # a task is its members: there is no second one

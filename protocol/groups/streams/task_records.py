@@ -73,18 +73,17 @@ def of_kafka(data: bytes) -> bytes:
 
     A state that is not known, or that a later version has, is UNKNOWN: the member starts over.
     """
-    return _with_state(data, data[_STATE_AT] - _KAFKAS_FIRST_STATE)
+    return _with_state(data, MemberState(data[_STATE_AT] - _KAFKAS_FIRST_STATE))
 
 
 def to_kafka(data: bytes) -> bytes:
     """Return a current assignment of ours with its member's state numbered as Kafka does."""
-    state = data[_STATE_AT]
-    return _with_state(data, state if state == MemberState.UNKNOWN else state + _KAFKAS_FIRST_STATE)
+    state = MemberState(data[_STATE_AT])
+    is_known = state is not MemberState.UNKNOWN
+    return _with_state(data, state + _KAFKAS_FIRST_STATE if is_known else state)
 
 
 def _with_state(data: bytes, state: int) -> bytes:
-    if not 0 <= state <= MemberState.UNKNOWN:
-        state = MemberState.UNKNOWN
     return b"".join([data[:_STATE_AT], bytes([state]), data[_HEAD.size :]])
 
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from protocol.groups.streams import task_records
 from protocol.records import SHARE_STATE_TYPES, StreamsGroupCurrentMemberAssignmentKey, encode
 from protocol.stories.sentence import sentence
 from protocol.stories.story import RebalanceStory
@@ -28,8 +29,6 @@ if TYPE_CHECKING:
     from protocol.groups.facts import Fact
 
 EXPECTED = Path(__file__).with_name("own_groups.txt")
-STATE_AT = 10
-"""Where a member's state is; Kafka numbers those of streams groups from 1 and not from 0."""
 
 
 class Writing:
@@ -65,7 +64,7 @@ def concluded(talk: Conversation[Any], written: list[tuple[int, Any]]) -> list[R
             continue
         key, value = encode(record)
         if isinstance(record.key, StreamsGroupCurrentMemberAssignmentKey) and value is not None:
-            value = value[:STATE_AT] + bytes([value[STATE_AT] + 1]) + value[STATE_AT + 1 :]
+            value = task_records.to_kafka(value)  # a watch reads what a Kafka writes
         facts += watch.take(key, value, now)
     facts += [*watch.flush(), *watch.flush()]
     assert (watch.unreadable, sum(watch.unknown.values())) == (0, 0)
