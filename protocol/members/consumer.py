@@ -80,7 +80,8 @@ class ConsumerMember(HeartbeatingMember):
         is_static_join = self.generation == JOIN_EPOCH and config.instance_id is not None
         if is_static_join:  # otherwise a predecessor's would stay in force
             return self.topics
-        return self.topics if config.topic_regex is None or self.topics else None
+        is_told = self._tells_topics or config.topic_regex is None or bool(self.topics)
+        return self.topics if is_told else None
 
     @property
     def _interval_ms(self) -> int | None:

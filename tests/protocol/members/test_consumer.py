@@ -94,6 +94,18 @@ def test_the_first_heartbeat_tells_everything_and_the_next_ones_only_what_change
     ]
 
 
+def test_topics_given_up_for_a_regex_are_told_once() -> None:
+    one = member(topic_regex="t.*")
+    found(one)
+    heartbeat(one, 0, epoch=2)
+    one.subscribe(())
+    told = heartbeat(one, 0, epoch=2)
+    assert told.subscribed_topic_names == ()
+    assert one.poll(4_999) == []
+    quiet = heartbeat(one, 5_000, epoch=2)
+    assert quiet.subscribed_topic_names is None
+
+
 def test_after_a_lost_answer_everything_is_told_again() -> None:
     one = member()
     found(one)
