@@ -1,10 +1,10 @@
 """Drives many classic members against a cluster and returns the history of each.
 
-Every member has its own TCP connection to its coordinator, as every real client has: a parked
-JoinGroup keeps its connection busy for the whole rebalance, so members that share one could not
-join at once. Only FindCoordinator goes over connections that members share
-(:mod:`bench.client.coordinator_lookup`). When a node dies, its members notice at once, look for
-their coordinator on any bootstrap address that answers, and continue.
+Every member has its own TCP connection to its coordinator, as every real client has, unless
+members are to share some (:mod:`bench.client.member_connections`). FindCoordinator always goes over
+connections that members share (:mod:`bench.client.coordinator_lookup`). When a node dies, its
+members notice at once, look for their coordinator on any bootstrap address that answers, and
+continue.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ import uvloop
 from actors.waiting import poll_async
 from bench.client.coordinator_lookup import LookupConnections
 from bench.client.due_times import SendCounts, next_due_ms
+from bench.client.member_connections import MemberConnections
 from bench.client.paced_work import PacedWork
 from bench.client.stream import VERSIONS, Stream
 from protocol.members.client import State
@@ -32,8 +33,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from bench.client.coordinator_lookup import Address
+    from bench.client.member_connections import MemberConnection
     from protocol.members.classic import MemberConfig
-    from protocol.members.client import Outgoing
+    from protocol.members.client import BrokerNode, Outgoing
     from protocol.members.history import MemberHistoryEvent
     from protocol.members.kinds import Member
 
@@ -54,6 +56,7 @@ class LoadSpec:
 
     ``until_ms`` is Unix time. A member commits every ``commit_interval_ms`` (0: never) the time of
     the commit as the offset of each partition it owns, so that a later commit has a larger offset.
+    ``members_per_connection`` of them share a connection, except while they wait for others.
     """
 
     bootstrap: tuple[tuple[str, int], ...]
@@ -61,6 +64,7 @@ class LoadSpec:
     partitions_of: Mapping[str, int]
     until_ms: int
     commit_interval_ms: int = 1_000
+    members_per_connection: int = 1
     seed: int = 0
 
 
@@ -81,7 +85,7 @@ def now_ms() -> int:
 async def _run(load: LoadSpec, is_over: Callable[[], bool]) -> list[HistoryRow]:
     rng = random.Random(load.seed)
     topics = TopicMetadata(partitions_of=load.partitions_of)
-    lookups = CoordinatorLookups(load.bootstrap)
+    lookups = CoordinatorLookups(load.bootstrap, members_each=load.members_per_connection)
     drivers = []
     for config in load.members:
         member = member_of(config, random.Random(rng.random()), topics)
@@ -102,13 +106,17 @@ async def _run(load: LoadSpec, is_over: Callable[[], bool]) -> list[HistoryRow]:
 class CoordinatorLookups:
     """Finds coordinators for all members, whose requests have these ``versions``.
 
-    ``work`` is where members put what they do when a connection ends or a coordinator is found.
+    ``connections`` are theirs to their coordinators, each of ``members_each`` of them. ``work`` is
+    where members put what they do when a connection ends or a coordinator is found.
     """
 
     def __init__(
-        self, bootstrap: tuple[Address, ...], versions: Mapping[int, int] = VERSIONS
+        self,
+        bootstrap: tuple[Address, ...],
+        versions: Mapping[int, int] = VERSIONS,
+        members_each: int = 1,
     ) -> None:
-        self.versions = versions
+        self.connections = MemberConnections(members_each, versions)
         self.work = PacedWork()
         self._connections = LookupConnections(
             bootstrap, lambda address: _LookupStream(address, self._broke, self.work, versions)
@@ -199,7 +207,7 @@ class MemberDriver:
         self._commits_since_ms = 0
         """Since when the member may commit; 0: it may not."""
         self._sent_ms = 0
-        self._stream: Stream | None = None
+        self._connection: MemberConnection | None = None
         self._request: Outgoing | None = None
         self._asked: Address | None = None
         self._timer: asyncio.TimerHandle | None = None
@@ -264,22 +272,30 @@ class MemberDriver:
 
     def _send(self, request: Outgoing) -> None:
         if self._request is not None:  # given up: its answer must not be taken for this one's
-            self.close()
+            if self._connection is not None:
+                self._connection.give_up()
+                self._connection = None
             if self._request.to is None and self._asked is not None:
                 self._lookups.did_not_answer(self._asked)
         self._request = request
         if request.to is None:
             self._asked = self._lookups.ask(self, request)
             return
-        address = request.to.host, request.to.port
-        if self._stream is not None and self._stream.address != address:
+        self._connection_for(request.message.__api_key__, request.to).send(request.message, request)
+
+    def _connection_for(self, api_key: int, node: BrokerNode) -> MemberConnection:
+        """Return the connection for a request; an earlier one that does not fit is closed."""
+        address, connections = (node.host, node.port), self._lookups.connections
+        connection = self._connection
+        if connection is not None and (
+            connection.address != address or connection.is_shared != connections.shares(api_key)
+        ):
             self.close()
-        if self._stream is None:
-            client_id = self.member.config.client_id
-            self._stream = Stream(
-                address, client_id, self.answered, self._broken, self._lookups.versions
+        if self._connection is None:
+            self._connection = connections.open(
+                address, self.member.config.client_id, api_key, self.answered, self._broken
             )
-        self._stream.send(request.message, request)
+        return self._connection
 
     def answered(self, request: Outgoing, response: Any) -> None:
         """Hand an answer to the member."""
@@ -337,9 +353,9 @@ class MemberDriver:
 
     def close(self) -> None:
         """Close the connection."""
-        if self._stream is not None:
-            self._stream.close()
-            self._stream = None
+        if self._connection is not None:
+            self._connection.close()
+            self._connection = None
 
     def end(self) -> None:
         """End like a killed process: send nothing, and do nothing more."""
@@ -355,11 +371,11 @@ class MemberDriver:
             yield _row(member, event)
         yield _final_row(member)
 
-    def _broken(self, _unanswered: Sequence[Outgoing] = ()) -> None:
+    def _broken(self) -> None:
         if self._unread is not None:
             self._unread.append(self._broken)
             return
-        self._stream = None
+        self._connection = None
         self._is_broken = True
         self._lookups.work.add(self._tell_of_the_end)
 

@@ -114,7 +114,8 @@ class PlannedCrowd:
         """Carry out the plan, which begins at this time of ``time.monotonic``."""
 
         def begin() -> None:
-            self._lookups = CoordinatorLookups(self._stage.bootstrap, self._stage.versions)
+            stage, each = self._stage, self._scenario.members_per_connection
+            self._lookups = CoordinatorLookups(stage.bootstrap, stage.versions, each)
             self._lag = LoopLag(self._thread.loop)
             self._began_s = began_s
             self._turn()

@@ -163,6 +163,8 @@ class Scenario(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Configs of the brokers, under Kafka's names."""
     variants: Annotated[tuple[Variant, ...], Meta(max_length=20)] = ()
     commit_interval_ms: Milliseconds = 5_000
+    members_per_connection: Annotated[int, Meta(ge=1, le=1_000)] = 1
+    """How many members of a process share a connection for what is answered at once."""
     seed: Annotated[int, Meta(ge=0, le=2**31)] = 0
     """What chance decides (pods that crash, names): the same seed, the same plan."""
 

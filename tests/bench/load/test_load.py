@@ -5,6 +5,8 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, suppress
 from threading import Event
 
+import pytest
+
 from bench.client.blocking_client import BlockingClient
 from bench.load.driver import FINAL, LoadSpec, drive, now_ms
 from protocol.members.classic import MemberConfig
@@ -15,7 +17,7 @@ from tests.waiting import LONG_SESSION_MS, WITHIN_S, until
 MEMBERS = 20
 
 
-def crowd(bootstrap, seconds):
+def crowd(bootstrap, seconds, members_per_connection):
     members = tuple(
         MemberConfig(
             group_id="g",
@@ -33,6 +35,7 @@ def crowd(bootstrap, seconds):
         partitions_of={"t": MEMBERS},
         until_ms=now_ms() + seconds * 1000,
         commit_interval_ms=200,
+        members_per_connection=members_per_connection,
     )
 
 
@@ -62,12 +65,13 @@ def by_member(rows):
     return members
 
 
-def test_members_go_on_where_they_were_when_their_coordinator_is_killed_and_comes_back(node):
+@pytest.mark.parametrize("each", [1, 8], ids=["connections of their own", "shared connections"])
+def test_members_go_on_where_they_were_when_their_coordinator_is_killed_and_comes_back(node, each):
     dead = ("127.0.0.1", 1)  # a bootstrap address that nobody answers is passed over
     with BlockingClient(node.address) as connection:
         connection.create_topic("t", MEMBERS)
     is_over = Event()
-    longest = crowd((dead, node.address), 6 * WITHIN_S)
+    longest = crowd((dead, node.address), 6 * WITHIN_S, each)
     with ThreadPoolExecutor(1) as background, ExitStack() as stack:
         loading = background.submit(drive, longest, is_over.is_set)
         stack.callback(is_over.set)
@@ -106,7 +110,7 @@ def test_members_go_on_where_they_were_when_their_coordinator_is_killed_and_come
 def test_dynamic_members_leave_in_the_end_and_static_ones_stay(node):
     with BlockingClient(node.address) as connection:
         connection.create_topic("t", MEMBERS)
-    drive(crowd((node.address,), 2))
+    drive(crowd((node.address,), 2, 1))
     with BlockingClient(node.address) as connection:
         (group,) = connection.describe(("g",))
     assert {member.group_instance_id for member in group.members} == {
