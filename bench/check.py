@@ -13,9 +13,12 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from actors.errors import BadInputError
 from bench.histories.session import MEMORY, check_run, check_settings
 from bench.interruption import Interrupted, interruptible
+from bench.load.spark import LOCAL
 from bench.pages.files import report_path, write_reports
+from bench.rehearsals.masters import master
 from bench.result_files import result_path, write_aside
 from bench.servers.java import need_spark
 from bench.servers.server import StartError
@@ -36,6 +39,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     asked = _parser().parse_args(arguments)
     try:
         need_spark()
+        if asked.master is not None:
+            asked.master.check(tasks=1)
         with interruptible():
             verdicts = _verdicts(asked)
         if verdicts:
@@ -47,6 +52,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except Interrupted as stop:
         print(f"rollcall: The check was {stop}.", file=sys.stderr)
         return stop.exit_code
+    except BadInputError as error:
+        print(f"rollcall: {error}", file=sys.stderr)
+        return BAD_INPUT
     except (StartError, OSError) as error:
         print(f"rollcall: The check could not be completed: {error}", file=sys.stderr)
         return BAD_INPUT
@@ -62,13 +70,13 @@ def _verdicts(asked: argparse.Namespace) -> list[HistoryVerdict]:
 
     from bench.histories.store import HistoryError, first_line, runs_in
     from bench.histories.verdict import CostLimit
-    from bench.load.spark import local_session
+    from bench.load.spark import start_session
 
     try:
         limits = [CostLimit.parse(text) for text in asked.fail_on]
         runs = runs_in(asked.directory)
         largest = max(map(_rows, runs))  # a mistake is told before Spark starts
-        session = local_session(_settings(asked, largest))
+        session = start_session(_settings(asked, largest))
         try:
             return [check_run(session, run, limits) for run in runs]
         finally:
@@ -94,8 +102,8 @@ def _rows(run: Path) -> int:
 
 
 def _settings(asked: argparse.Namespace, rows: int) -> Mapping[str, str]:
-    settings = check_settings(rows, asked.memory)
-    return settings if asked.master is None else {**settings, "spark.master": asked.master}
+    where = LOCAL if asked.master is None else asked.master.session_settings()
+    return {**where, **check_settings(rows, asked.memory)}
 
 
 def _write(path: Path, verdicts: Sequence[HistoryVerdict]) -> None:
@@ -137,8 +145,9 @@ def _parser() -> argparse.ArgumentParser:
         "--memory", type=memory, default=MEMORY, help="Spark's heap (default: %(default)s)"
     )
     parser.add_argument(
-        "--master", metavar="URL", help="Spark's master (default: this machine, one task per core)"
-    )
+        "--master", type=master, metavar="URL",
+        help="Spark's master (default: this machine, one task per core)",
+    )  # fmt: skip
     return parser
 
 

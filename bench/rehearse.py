@@ -19,7 +19,7 @@ from bench.pages.files import report_path, write_reports
 from bench.pages.runs import ReportedRun, report
 from bench.rehearsals.checked import with_histories
 from bench.rehearsals.comparison import Comparison
-from bench.rehearsals.masters import SparkMaster, is_submitted
+from bench.rehearsals.masters import SparkMaster, is_submitted, master
 from bench.rehearsals.open_files import check_open_files
 from bench.rehearsals.runs import HOW, Place, Planned, Run, SparkPlace, run_all
 from bench.result_files import result_path, write_aside
@@ -246,13 +246,6 @@ def _tasks(text: str) -> int:
     return int(text)
 
 
-def _master(text: str) -> SparkMaster:
-    try:
-        return SparkMaster.parse(text)
-    except ValueError as error:
-        raise argparse.ArgumentTypeError(str(error)) from None
-
-
 def _fail_on(text: str) -> FailOn:
     try:
         return FailOn.parse(text)
@@ -288,7 +281,7 @@ def _parser() -> argparse.ArgumentParser:
         help="let N tasks of Spark drive the members, which may be ten thousands",
     )  # fmt: skip
     parser.add_argument(
-        "--master", type=_master, metavar="URL",
+        "--master", type=master, metavar="URL",
         help="where the tasks run: local[N], local-cluster[WORKERS,CORES,MEBIBYTES] or"
         " spark://HOST:PORT (default: in one process of this machine)",
     )  # fmt: skip

@@ -5,6 +5,7 @@ A master is what ``--master`` of ``spark-submit`` is, in three of its forms.
 
 from __future__ import annotations
 
+import argparse
 import os
 import re
 import shutil
@@ -93,6 +94,14 @@ class SparkMaster:
         if self.address is not None:
             ours["spark.driver.host"] = _our_address(self.address)
         return {**ours, **self.settings}
+
+
+def master(text: str) -> SparkMaster:
+    """Return the master of a command's argument; argparse tells what is none."""
+    try:
+        return SparkMaster.parse(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
 
 
 def is_submitted() -> bool:

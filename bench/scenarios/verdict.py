@@ -81,6 +81,10 @@ class HistoryResult:
         }
 
 
+FORMING_NAMED: Final = 3
+"""So many groups that were still forming are told by name."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScenarioVerdict:
     """The verdict on one run. ``found`` are the sentences of each check that found anything."""
@@ -114,14 +118,23 @@ class ScenarioVerdict:
     @property
     def remarked(self) -> list[str]:
         """Return the notes, how much was late, and how the history was checked: a sentence each."""
-        forming = [
-            f"{each.group.name}: {each.costs.unowned_before} partitions had no owner yet when the"
-            " first change came: its figures contain what was left of its first assignment."
-            for each in self.groups
-            if each.costs.unowned_before
-        ]
         history = "" if self.history is None else self.history.sentence
-        return [*self.notes, *forming, *filter(None, (self.lateness, history))]
+        return [*self.notes, *filter(None, (self.forming, self.lateness, history))]
+
+    @property
+    def forming(self) -> str:
+        """Say which groups were still forming at the first change; "" if none was."""
+        groups = [each for each in self.groups if each.costs.unowned_before]
+        if not groups:
+            return ""
+        unowned = sum(each.costs.unowned_before for each in groups)
+        names = ", ".join(each.group.name for each in groups[:FORMING_NAMED])
+        more = len(groups) - FORMING_NAMED
+        return (
+            f"{unowned} partitions had no owner yet when the first change came, of"
+            f" {names}{f' and {more} more groups' if more > 0 else ''}: the figures contain what"
+            " was left of a first assignment."
+        )
 
     @property
     def is_clean(self) -> bool:

@@ -49,7 +49,7 @@ class Borrowed:
 def spark(session, monkeypatch):
     from bench.load import spark
 
-    monkeypatch.setattr(spark, "local_session", lambda _settings: Borrowed(session))
+    monkeypatch.setattr(spark, "start_session", lambda _settings: Borrowed(session))
 
 
 @contextmanager

@@ -250,7 +250,7 @@ def test_a_verdict_says_what_the_checks_of_its_history_found(broken, suspect, re
     told = Comparison([verdict])
     assert told.is_clean is not bool(broken)
     forming, *found_remarks = verdict.remarks(3)
-    assert forming.startswith("a: 3 partitions had no owner yet when the first change came")
+    assert forming.startswith("3 partitions had no owner yet when the first change came, of a:")
     assert found_remarks == remarks
     assert all(line.strip() in told.markdown() for line in remarks)
     assert told.document()["history"] == {"rows": 1_234, "checks": counts, "suspect": suspect}
