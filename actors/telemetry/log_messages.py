@@ -225,7 +225,9 @@ TOPICS: Final[Mapping[TopicsCause, str]] = MappingProxyType(
         TopicsCause.REGEX_RESOLVED: "a regular expression matches other topics",
         TopicsCause.SHARE_STATE_INITIALIZED: "more of its partitions may be assigned",
         TopicsCause.TOPOLOGY_READY: "all topics of its topology exist",
-        TopicsCause.TOPOLOGY_NOT_READY: "topics of its topology are missing",
+        TopicsCause.TOPOLOGY_NOT_READY: (
+            "topics of its topology are missing or have other numbers of partitions"
+        ),
         TopicsCause.CONFIGS_CHANGED: "its assignment configs have changed",
         TopicsCause.NOT_RECORDED: "it has a new epoch, and the records do not say why",
     }

@@ -159,8 +159,9 @@ CAUSES: Final[Mapping[Cause, CauseRow]] = MappingProxyType(
             is_of_member=False,
         ),
         Cause.TOPOLOGY_NOT_READY: CauseRow(
-            "topics of its topology are missing",
-            "topics of the topology come and go: create them before the application starts",
+            "topics of its topology are missing or have other numbers of partitions",
+            "topics of the topology come, go or grow: create them before the application starts,"
+            " with the numbers of partitions that they will keep",
             is_of_member=False,
         ),
         Cause.CONFIGS_CHANGED: CauseRow(

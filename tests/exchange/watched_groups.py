@@ -127,6 +127,8 @@ def _comes_and_goes(kind: str) -> tuple[Step, ...]:
 
 _SHARE_STATE: Final = "more of its partitions may be assigned; 4 partitions newly"
 _READY: Final = "all topics of its topology exist now; 8 tasks newly"
+_UNFIT: Final = "other numbers of partitions; 0 tasks moved; 8 without an owner now"
+"""The internal topics have as many partitions as the topic had before."""
 _HASH: Final = "hash is another one"
 
 STEPS: Final[Mapping[str, tuple[Step, ...]]] = {
@@ -139,6 +141,8 @@ STEPS: Final[Mapping[str, tuple[Step, ...]]] = {
     "streams": (
         Step(WatchedGroup.join, "member .* joined", Cause.JOINED),
         Step(None, _READY, Cause.TOPOLOGY_READY),
+        *_comes_and_goes("streams"),
+        Step(WatchedGroup.enlarge, _UNFIT, Cause.TOPOLOGY_NOT_READY),
     ),
 }
 """What happens in a group of each type, one after the other."""

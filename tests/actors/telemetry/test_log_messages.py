@@ -84,7 +84,10 @@ def test_a_consumer_group_tells_when_its_topics_change() -> None:
     [
         (TopicsCause.SHARE_STATE_INITIALIZED, "more of its partitions may be assigned"),
         (TopicsCause.TOPOLOGY_READY, "all topics of its topology exist"),
-        (TopicsCause.TOPOLOGY_NOT_READY, "topics of its topology are missing"),
+        (
+            TopicsCause.TOPOLOGY_NOT_READY,
+            "topics of its topology are missing or have other numbers of partitions",
+        ),
         (TopicsCause.CONFIGS_CHANGED, "its assignment configs have changed"),
     ],
 )
