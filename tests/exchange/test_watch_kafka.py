@@ -18,7 +18,6 @@ from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import AclOperation, AdminClient, NewTopic
 
 from actors.errors import ExitCode
-from actors.telemetry.root_names import ROOT_NAMES
 from actors.watching.console import INFERRED
 from protocol.stories.causes import Cause
 from tests.clients import servers
@@ -38,15 +37,15 @@ from tests.exchange.watched_kafka import (
     settings_of,
     watch,
 )
-from tests.otlp_backend import Jaeger, find, root, variables
+from tests.exchange.watched_traces import SERVICE, is_in_the_backend, traces_of
+from tests.otlp_backend import Jaeger, variables
 from tests.promtool import check_metrics, has_promtool
 from tests.waiting import SESSION_MS, until
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
     from pathlib import Path
 
-SERVICE = "watched"
 pytestmark = [
     pytest.mark.timeout(1200),  # it may have to wait until the backend is built
     pytest.mark.skipif(servers.is_kafka(), reason="it starts a Kafka by itself"),
@@ -109,9 +108,9 @@ def test_the_groups_of_a_kafka_are_explained(
         stack.callback(watching.close)
         come_and_go(kafka, watching, members)
         for kind, cause, is_inferred in TRACED:
-            is_in_the_backend(jaeger, kind, cause, is_inferred=is_inferred)
+            is_in_the_backend(jaeger, (kind, kind), cause, is_inferred=is_inferred)
         are_on_the_console(kafka, watching)
-        static_members(watching, members)
+        static_members(watching, members, jaeger)
         of_other_types(kafka, watching, jaeger)
         kafka.kill_everything()
         kafka.start()
@@ -250,8 +249,8 @@ def committed(bootstrap: str, group_id: str, name: str) -> None:
     consumer.close()
 
 
-def static_members(watching: Watching, members: Members) -> None:
-    """A static member comes back, and nothing moves."""
+def static_members(watching: Watching, members: Members, jaeger: Jaeger) -> None:
+    """A static member comes back, and nothing moves: no rebalance is traced."""
     for kind in ("classic", "consumer"):
         static = members.join(kind, kind, "s", "i-1")
         watching.expect(kind, "member i-1 .*joined")
@@ -264,6 +263,7 @@ def static_members(watching: Watching, members: Members) -> None:
         static.leave()
         successor.say("go")
         watching.expect(kind, "member i-1 .*came back under a new member id; nothing else changed")
+        assert traces_of(jaeger, kind, Cause.STATIC_REPLACED) == []
 
 
 def of_other_types(kafka: AclKafka, watching: Watching, jaeger: Jaeger) -> None:
@@ -279,26 +279,9 @@ def of_other_types(kafka: AclKafka, watching: Watching, jaeger: Jaeger) -> None:
             assert bool(step.inferred) is ("inferred" in story), story
             assert re.search(step.inferred, story.get("inferred", "")), story
             is_inferred = bool(step.inferred)
-            is_in_the_backend(jaeger, kind, step.cause, group.beat, is_inferred=is_inferred)
+            of = kind, kind
+            is_in_the_backend(jaeger, of, step.cause, group.beat, is_inferred=is_inferred)
         group.leave()
-
-
-def is_in_the_backend(
-    jaeger: Jaeger,
-    kind: str,
-    cause: Cause,
-    beat: Callable[[], object] | None = None,
-    *,
-    is_inferred: bool,
-) -> None:
-    """Who looks for a cause in a type of group finds its rebalance, and whether it is inferred.
-
-    ``beat``: a rebalance is traced once every member has told that it has its target.
-    """
-    found = root(find(jaeger, SERVICE, beat, group__type=kind, rebalance__cause=cause))
-    assert found["operationName"] == ROOT_NAMES[cause]
-    assert found["tags"]["messaging.consumer.group.name"] == kind
-    assert ("rollcall.rebalance.inferred" in found["tags"]) is is_inferred
 
 
 def is_told_of_its_end(kafka: AclKafka, admin: AdminClient, config: Path) -> None:
