@@ -26,7 +26,10 @@ This is the default of the heartbeat interval.
 NEVER_COMMITTED: Final = "it never committed an offset"
 
 JITTER_MS: Final = 500
-"""The same for members whose commits do prolong it: the times of records are not exact."""
+"""The same for members whose commits do prolong it: the times of records are not exact.
+
+A coordinator starts a timer a bit before it gives a time to the record that says so.
+"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,7 +64,8 @@ def conclude(signs: LastSigns) -> Conclusion:
     if signs.away_ms is not None:
         why = f"it had left {seconds(signs.away_ms)} before, to come back, and has not"
         return Conclusion(MemberEventKind.EXPIRED, why)
-    if signs.revoking_ms is not None and 0 < signs.rebalance_ms <= signs.revoking_ms:
+    early_ms = min(JITTER_MS, signs.rebalance_ms // 3)
+    if signs.revoking_ms is not None and 0 < signs.rebalance_ms - early_ms <= signs.revoking_ms:
         why = (
             f"it was to give up partitions for {seconds(signs.revoking_ms)}, and its rebalance"
             f" timeout is {seconds(signs.rebalance_ms)}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
@@ -9,7 +10,7 @@ from protocol.groups.facts import MemberEventKind, TopicsCause
 from protocol.groups.modern.hard_state import EMPTY_EPOCH
 
 if TYPE_CHECKING:
-    from protocol.groups.facts import MemberEvent
+    from protocol.groups.facts import MemberEvent, TakenOver
     from protocol.groups.modern.reconcile import MemberAssignment
 
 FIRST_EPOCHS: Final = (1, 2)
@@ -18,6 +19,10 @@ FIRST_EPOCHS: Final = (1, 2)
 
 LOST_EPOCH: Final = -1
 """One that compaction has removed: no epoch follows it."""
+
+
+TAKEN_OVER_MAX: Final = 10
+"""Members of which it is told when they took a target over: those that were last."""
 
 
 class EpochChange(NamedTuple):
@@ -50,7 +55,8 @@ class ModernMemory:
 
     Since the last target: ``changes`` by epoch, ``before`` and ``after`` it members' targets.
     ``members`` are the metadata of those that are gone, ``held`` what members had whose records
-    begin to go. ``assigned_ms``: when the target took effect that members are taking over.
+    begin to go. ``assigned_ms``: when the target took effect that members are taking over,
+    ``taken_over``: the last ones that have.
     ``told_epoch`` is the last that was told. ``revoking`` and ``went``: since when members are to
     give up partitions, or are away; ``gained``: when they last got some of topics whose names were
     not known, by the topics' numbers (Unix ms).
@@ -90,6 +96,7 @@ class ModernMemory:
     went: dict[str, int] = field(default_factory=dict)
     gained: dict[str, dict[int, int]] = field(default_factory=dict)
     assigned_ms: int | None = None
+    taken_over: deque[TakenOver] = field(default_factory=lambda: deque(maxlen=TAKEN_OVER_MAX))
     told_epoch: int = 0
     empty_epoch: int = EMPTY_EPOCH
     converted_epoch: int = -1
@@ -97,6 +104,7 @@ class ModernMemory:
     def start_over(self, assigned_ms: int | None) -> None:
         """Begin after a target; members take it over from ``assigned_ms`` on."""
         self.before, self.after, self.members = {}, {}, {}
+        self.taken_over.clear()
         self.assigned_ms, self.is_based, self.is_maybe_second = assigned_ms, True, False
 
     def pass_over(self, epoch: int) -> None:

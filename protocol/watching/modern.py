@@ -32,6 +32,7 @@ from protocol.watching.gone import conclude
 from protocol.watching.memory import LOST_EPOCH, EpochChange, Gone, ModernMemory
 from protocol.watching.new_target import assigned
 from protocol.watching.outlook import Departed
+from protocol.watching.settling import settled
 from protocol.watching.signs import last_signs, note_gain
 
 if TYPE_CHECKING:
@@ -338,31 +339,12 @@ class ModernWatch:
             memory.revoking[member_id] = time_ms  # each such record restarts its timer
         else:
             memory.revoking.pop(member_id, None)
-        yield from self._settled(group, memory, NamedMember(member_id, member.metadata), time_ms)
+        yield from settled(group, memory, NamedMember(member_id, member.metadata), time_ms)
 
     def _settle(self, key: Any, value: Any, time_ms: int) -> Iterator[Fact]:
         group = self._find(key.group_id)
         if value is not None and group is not None:
-            yield from self._settled(group, self._memory(key.group_id, time_ms), None, time_ms)
-
-    @staticmethod
-    def _settled(
-        group: ModernGroup[Any], memory: ModernMemory, last: NamedMember | None, time_ms: int
-    ) -> Iterator[Fact]:
-        """Report once that every member has its target, or that no member is left."""
-        epoch, count = group.assignment_epoch, len(group.members)
-        is_settled = group.epoch <= epoch and group.settled[epoch] >= count
-        if memory.assigned_ms is None or (count and not is_settled):
-            return
-        assigned_ms, memory.assigned_ms = memory.assigned_ms, None
-        yield GroupReconciled(
-            group_id=group.group_id,
-            time_ms=time_ms,
-            epoch=epoch,
-            assigned_ms=assigned_ms,
-            members=count,
-            last=last,
-        )
+            yield from settled(group, self._memory(key.group_id, time_ms), None, time_ms)
 
     # --- helpers
 

@@ -81,6 +81,7 @@ def assigned(
         change=target,
         awaited=awaited,
         awaited_count=awaited_count,
+        taken_over=tuple(memory.taken_over),
         inferred=change.inferred,
     )
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from actors.telemetry.rebalance_traces import RebalanceTraces, Trace
+from protocol.groups.modern.reconcile import MemberState
 from protocol.records import Record, encode
 from protocol.watching.watch import ClusterWatch
 from tests.protocol.watching.records import (
@@ -53,3 +54,36 @@ def test_a_group_with_targets() -> None:
     assert str(second.attributes["rollcall.rebalance.inferred"]).startswith(
         "it left or its session"
     )
+
+
+def test_who_took_a_target_over_and_when() -> None:
+    _, second, third = traced(
+        [joined("a"), epoch(2), *targets(2, {"a": (0, 1)}), current("a", 2, 0, 1)],
+        [joined("b"), epoch(3), *targets(3, {"a": (0,), "b": (1,)}), waits("b", 3)],
+        [current("a", 3, 0)],
+        [current("b", 3, 1)],
+        [joined("c"), epoch(4), *targets(4, {"a": (), "c": (0,)}), waits("c", 4)],
+        [current("a", 4)],
+        [joined("d"), epoch(5), *targets(5, {"b": (), "d": (1,)}), waits("d", 5)],
+    )
+    assert second.attributes["rollcall.rebalance.outcome"] == "stable"
+    assert takeovers(second) == [("a", 1_000, None), ("b", 2_000, None)]
+    assert third.attributes["rollcall.rebalance.outcome"] == "restarted"
+    assert takeovers(third) == [("a", 1_000, None), ("b", 2_000, "true"), ("c", 2_000, "true")]
+
+
+def waits(name: str, number: int) -> tuple[Any, Any]:
+    """Return the record of a member whose partitions others still have."""
+    return current(name, number, state=MemberState.UNRELEASED_PARTITIONS)
+
+
+def takeovers(trace: Trace) -> list[tuple[object, int, object]]:
+    """Return who had its target, or had it not, and how long after the start that was."""
+    return [
+        (
+            each.attributes["messaging.client.id"],
+            each.ended_ms - trace.started_ms,
+            each.attributes["rollcall.member.awaited"],
+        )
+        for each in trace.spans[-1].spans
+    ]

@@ -103,11 +103,15 @@ def test_of_a_member_that_never_commits_it_is_not_known_how_it_went(watched: Wat
     )
 
 
-def test_a_member_that_keeps_partitions_beyond_its_rebalance_timeout(watched: Watched) -> None:
+@pytest.mark.parametrize("early_ms", [0, 5], ids=["in-time", "clock-of-records"])
+def test_a_member_that_keeps_partitions_beyond_its_rebalance_timeout(
+    watched: Watched, early_ms: int
+) -> None:
+    """Kafka starts the timer some milliseconds before it gives the record its time."""
     watched.write(joined("c"), epoch(4), *targets(4, {"b": (2,), "c": (3,)}), current("c", 4))
     watched.write(current("b", 3, 2, state=UNREVOKED, revoking=(3,)), current("a", 4, 0, 1))
     watched.commit(3)
-    watched.now += 60_000
+    watched.now += 60_000 - early_ms
     watched.write(*gone("b"), epoch(5), *targets(5, {"a": (0, 1, 2)}))
     watched.write(current("a", 5, 0, 1, 2), current("c", 5, 3))
     told = watched.news()
