@@ -60,6 +60,10 @@ class Member:
         cooperative = settings.get("partition.assignment.strategy") == "cooperative-sticky"
         self._incremental = cooperative or by_coordinator
         self.consumer = Consumer(settings)
+        self.subscribe(topics)
+
+    def subscribe(self, topics: Sequence[str]) -> None:
+        """Subscribe to these topics, and to no other ones any more."""
         self.consumer.subscribe(
             list(topics), on_assign=self._assign, on_revoke=self._revoke, on_lost=self._lose
         )

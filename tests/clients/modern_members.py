@@ -24,7 +24,10 @@ Assigned = frozenset[tuple[str, int]]
 
 
 class Member:
-    """One member, of one topic; ``assigned`` is what the server gave it last."""
+    """One member; ``assigned`` is what the server gave it last.
+
+    ``has_news``: its next heartbeat says what it subscribes to, as the first one does.
+    """
 
     api_key: int
 
@@ -34,13 +37,18 @@ class Member:
         self.assigned: Assigned = frozenset()
         self._bootstrap = bootstrap
         self._group_id = group_id
-        self._topic = topic
+        self.topics: tuple[str, ...] = (topic,)
+        self.has_news = True
+
+    def subscribe(self, *topics: str) -> None:
+        """Subscribe to other topics with the next heartbeat."""
+        self.topics, self.has_news = topics, True
 
     def beat(self) -> Any:
         """Send one heartbeat, which joins at first; return the answer."""
         answer = until(lambda: self._ask(self.epoch), SETTLED_S, "a heartbeat is answered")
         assert answer.error_code == wire.NONE, answer
-        self.epoch = answer.member_epoch
+        self.epoch, self.has_news = answer.member_epoch, False
         self.learn(answer)
         return answer
 
@@ -93,12 +101,15 @@ class Member:
 
 
 class ConsumerMember(Member):
-    """A static member of a consumer group that subscribes to one topic.
+    """A static member of a consumer group.
 
-    It gives up and takes over partitions as it is told.
+    It gives up and takes over partitions as it is told, unless it ``clings`` to what it has. It
+    may subscribe by a regular expression, ``regex``, beside its topics.
     """
 
     api_key, version = CONSUMER_HEARTBEAT, 1
+    rebalance_timeout, clings = timedelta(seconds=60), False
+    regex: str | None = None
 
     def describe(self) -> Any:
         return wire.describe_consumer(self._bootstrap, self._group_id)
@@ -108,10 +119,11 @@ class ConsumerMember(Member):
         for topic_id, index in sorted(self.assigned):
             owned.setdefault(topic_id, []).append(index)
         joining: Mapping[str, Any] = {}
-        if not epoch:
+        if self.has_news or not epoch:
             joining = {
-                "rebalance_timeout": timedelta(seconds=60),
-                "subscribed_topic_names": (self._topic,),
+                "rebalance_timeout": self.rebalance_timeout,
+                "subscribed_topic_names": self.topics,
+                "subscribed_topic_regex": self.regex,
             }
         return m.ConsumerGroupHeartbeatRequest(
             group_id=self._group_id,
@@ -131,9 +143,15 @@ class ConsumerMember(Member):
             },
         )
 
+    def learn(self, answer: Any) -> None:
+        had = self.assigned
+        super().learn(answer)
+        if self.clings:
+            self.assigned |= had
+
 
 class ShareMember(Member):
-    """A member of a share group that subscribes to one topic."""
+    """A member of a share group."""
 
     api_key, version = SHARE_HEARTBEAT, 1
 
@@ -145,17 +163,21 @@ class ShareMember(Member):
             group_id=self._group_id,
             member_id=self.member_id,
             member_epoch=epoch,
-            subscribed_topic_names=None if epoch else (self._topic,),
+            subscribed_topic_names=self.topics if self.has_news or not epoch else None,
         )
 
 
 class StreamsMember(Member):
     """A member of a streams group: one subtopology with a store and a repartition topic.
 
-    It gives up and takes over tasks as it is told.
+    It gives up and takes over tasks as it is told. ``process`` is where it says that it runs.
     """
 
-    api_key = STREAMS_HEARTBEAT
+    api_key, process = STREAMS_HEARTBEAT, ""
+
+    def move_process(self, name: str) -> None:
+        """Say with the next heartbeat that it runs in another process."""
+        self.process, self.has_news = name, True
 
     def describe(self) -> Any:
         return wire.describe_streams(self._bootstrap, self._group_id)
@@ -173,10 +195,10 @@ class StreamsMember(Member):
             for name, indexes in names.items()
         )
         joining: Mapping[str, Any] = {}
-        if not epoch:
+        if self.has_news or not epoch:
             joining = {
-                "topology": self._topology(m),
-                "process_id": f"process-{self.member_id}",
+                "topology": None if epoch else self._topology(m),
+                "process_id": self.process or f"process-{self.member_id}",
                 "rebalance_timeout": timedelta(seconds=60),
                 "client_tags": (),
             }
@@ -202,7 +224,7 @@ class StreamsMember(Member):
 
         repartition = internal("counts-repartition")
         first = m.Subtopology(
-            subtopology_id="0", source_topics=(self._topic,), state_changelog_topics=(),
+            subtopology_id="0", source_topics=self.topics, state_changelog_topics=(),
             repartition_sink_topics=(repartition.name,), repartition_source_topics=(),
             copartition_groups=(),
         )  # fmt: skip

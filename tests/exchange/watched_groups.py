@@ -1,38 +1,90 @@
-"""Share and streams groups of a watched Kafka: what happens there, and what is told of it."""
+"""Groups of a watched Kafka whose members a test moves by itself: what they may be made to do."""
 
 from __future__ import annotations
 
+import time
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final
 
 from confluent_kafka.admin import NewPartitions
 
-from protocol.stories.causes import Cause
-from tests.clients import wire
+from tests.clients import confluent, wire
 from tests.clients.confluent import admin, create_topics
-from tests.clients.modern_members import ShareMember, StreamsMember
+from tests.clients.java import PROGRAMS, java
+from tests.clients.modern_members import ConsumerMember, Member, ShareMember, StreamsMember
 from tests.exchange.watched_kafka import TOPIC
+from tests.program import Program
 from tests.waiting import patient, until
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Set
 
 CONFIGS, GROUP, SET, DELETE = 44, 32, 0, 1
 SHORT: Final[Mapping[str, str]] = {"session.timeout.ms": "6000", "heartbeat.interval.ms": "5500"}
 """Configs of a group whose member vanishes: its heartbeat shows when they apply."""
 
-MEMBERS: Final = {"share": ShareMember, "streams": StreamsMember}
+STANDBYS: Final[Mapping[str, str]] = {"num.standby.replicas": "1"}
+REVOKE: Final = timedelta(seconds=1)
+"""The rebalance timeout of a member that does not give up anything."""
+
+JAVA: Final = "java-1"
 WITHIN_S: Final = patient(60)
+TICK_S: Final = 0.2
+
+
+class ClassicMember:
+    """A member of a classic group: a confluent-kafka consumer with a cooperative assignor."""
+
+    def __init__(self, bootstrap: str, group_id: str, member_id: str, topic: str) -> None:
+        self.member_id = member_id
+        self._client = confluent.Member(
+            bootstrap,
+            group_id,
+            [topic],
+            client_id=member_id,
+            partition_assignment_strategy="cooperative-sticky",
+        )
+
+    @property
+    def assigned(self) -> Set[tuple[str, int]]:
+        """What it has."""
+        return self._client.assigned
+
+    def beat(self) -> None:
+        """Serve the client."""
+        self._client.poll()
+
+    def is_settled(self) -> bool:
+        """Whether it has something."""
+        return bool(self.assigned)
+
+    def subscribe(self, *topics: str) -> None:
+        """Subscribe to other topics."""
+        self._client.subscribe(topics)
+
+    def leave(self) -> None:
+        """Leave the group."""
+        self._client.close()
+
+
+MEMBERS: Final[Mapping[str, Callable[[str, str, str, str], Any]]] = {
+    "classic": ClassicMember,
+    "consumer": ConsumerMember,
+    "share": ShareMember,
+    "streams": StreamsMember,
+}
 
 
 class WatchedGroup:
     """A group of one type, with a topic of its own; ``members`` live."""
 
-    def __init__(self, bootstrap: str, kind: str) -> None:
-        self.kind, self.topic = kind, topic_of(kind)
-        self.members: list[ShareMember | StreamsMember] = []
+    def __init__(self, bootstrap: str, group_id: str, kind: str) -> None:
+        self.group_id, self.kind, self.topic = group_id, kind, topic_of(group_id)
+        self.members: list[Any] = []
         self._bootstrap = bootstrap
         self._count = 0
+        self._next_s = 0.0
+        self._java: Program | None = None
         if not wire.partitions(bootstrap, self.topic):
             create_topics(bootstrap, [self.topic], 4)
 
@@ -41,34 +93,41 @@ class WatchedGroup:
         for each in self.members:
             each.beat()
 
+    def tick(self) -> None:
+        """Let them heartbeat if they have not for a while: to be called while one waits."""
+        if time.monotonic() >= self._next_s:
+            self.beat()
+            self._next_s = time.monotonic() + TICK_S
+
+    def close(self) -> None:
+        """Let all members leave."""
+        while self.members:
+            self.leave()
+        if self._java is not None:
+            self._java.kill()
+
+    # --- what happens in groups of every type
+
     def join(self) -> None:
         """Let a member join, and all take over what they are to have."""
-        self._count += 1
-        name = f"{self.kind}-{self._count}"
-        self.members.append(MEMBERS[self.kind](self._bootstrap, self.kind, name, self.topic))
-
-        def is_settled() -> bool:
-            self.beat()
-            return all(each.assigned for each in self.members) and self.members[0].is_settled()
-
-        until(is_settled, WITHIN_S, f"{name} has joined, and the group is settled")
+        self._join(self.kind)
 
     def leave(self) -> None:
         """Let the last member leave."""
         self.members.pop().leave()
 
+    def leave_first(self) -> None:
+        """Let the first member leave."""
+        self.members.pop(0).leave()
+
     def vanish(self) -> None:
         """Let the last member vanish; its session ends, no other one does."""
         lost = self.members.pop()
-        self._configure(SET)
+        self._configure(SET, SHORT)
         expected = timedelta(milliseconds=int(SHORT["heartbeat.interval.ms"]))
         until(lambda: lost.beat().heartbeat_interval == expected, WITHIN_S, "its session is short")
-        self._configure(DELETE)
-        until(
-            lambda: lost.member_id not in {each.member_id for each in lost.describe().members},
-            WITHIN_S,
-            f"the session of {lost.member_id} has ended",
-        )
+        self._configure(DELETE, SHORT)
+        until(lambda: self._lacks(lost), WITHIN_S, f"the session of {lost.member_id} has ended")
 
     def enlarge(self) -> None:
         """Let the topic have more partitions."""
@@ -76,16 +135,107 @@ class WatchedGroup:
         for future in client.create_partitions([NewPartitions(self.topic, 6)]).values():
             future.result()
 
-    def _configure(self, operation: int) -> None:
+    def subscribe_more(self) -> None:
+        """Let the first member subscribe to another topic, too."""
+        self.members[0].subscribe(self.topic, TOPIC)
+
+    # --- consumer groups
+
+    def subscribe_by_regex(self) -> None:
+        """Let the first member subscribe to topics that begin as the group's own one does."""
+        self.members[0].regex = regex_of(self.group_id)
+        self.members[0].subscribe()
+
+    def create_matching(self) -> None:
+        """Create a topic that the regular expression matches."""
+        create_topics(self._bootstrap, [matching(self.group_id)], 1)
+
+    def cling(self) -> None:
+        """Let a member join, and the first one give up nothing until it is removed for that."""
+        first: ConsumerMember = self.members[0]
+        first.clings, first.rebalance_timeout, first.has_news = True, REVOKE, True
+        first.beat()
+        second = self._new(self.kind)
+
+        def is_removed() -> bool:
+            second.beat()
+            if self._lacks(first):
+                return True
+            try:
+                first.beat()
+            except AssertionError:
+                return self._lacks(first)
+            return False
+
+        until(is_removed, WITHIN_S, f"{first.member_id} is removed")
+        self.members.remove(first)
+
+    def join_classic(self) -> None:
+        """Let a member with the classic protocol join."""
+        self._join("classic")
+
+    # --- share groups
+
+    def join_java(self) -> None:
+        """Let a Java share consumer join."""
+        program = PROGRAMS / "ShareMember.java"
+        self._java = Program(java(program, self._bootstrap, self.group_id, self.topic, JAVA))
+
+    def leave_java(self) -> None:
+        """Let it leave, once it has partitions."""
+        running = self._java
+        assert running is not None
+
+        def has_partitions() -> bool:
+            self.tick()
+            return "assigned" in running.lines
+
+        until(has_partitions, WITHIN_S, f"{JAVA} has partitions")
+        running.leave()
+
+    # --- streams groups
+
+    def move_process(self) -> None:
+        """Let the first member run in another process."""
+        self.members[0].move_process("another-process")
+
+    def want_standbys(self) -> None:
+        """Let the group's configs ask for standby tasks."""
+        self._configure(SET, STANDBYS)
+
+    # --- helpers
+
+    def _new(self, kind: str) -> Any:
+        self._count += 1
+        name = f"{self.group_id}-{self._count}"
+        made = MEMBERS[kind](self._bootstrap, self.group_id, name, self.topic)
+        self.members.append(made)
+        return made
+
+    def _join(self, kind: str) -> None:
+        made = self._new(kind)
+
+        def is_settled() -> bool:
+            self.beat()
+            return all(each.assigned for each in self.members) and self.members[0].is_settled()
+
+        until(is_settled, WITHIN_S, f"{made.member_id} has joined, and the group is settled")
+
+    @staticmethod
+    def _lacks(member: Member) -> bool:
+        """Whether the group that a member describes does not have it any more."""
+        return member.member_id not in {each.member_id for each in member.describe().members}
+
+    def _configure(self, operation: int, values: Mapping[str, str]) -> None:
         def request(m: Any) -> Any:
             configs = tuple(
                 m.AlterableConfig(
                     name=f"{self.kind}.{name}", config_operation=operation, value=value
                 )
-                for name, value in SHORT.items()
+                for name, value in values.items()
             )
             resource = m.AlterConfigsResource(
-                resource_type=GROUP, resource_name=self.kind, configs=configs
+                resource_type=GROUP, resource_name=self.group_id, configs=configs
             )
             return m.IncrementalAlterConfigsRequest(resources=(resource,), validate_only=False)
 
@@ -94,55 +244,16 @@ class WatchedGroup:
         assert answer.error_code == wire.NONE, answer
 
 
-def topic_of(kind: str) -> str:
+def topic_of(group_id: str) -> str:
     """Return the topic of a group: that of a streams group is known to its broker for long."""
-    return TOPIC if kind == "streams" else f"{kind}-bills"
+    return TOPIC if group_id == "streams" else f"{group_id}-bills"
 
 
-class Step(NamedTuple):
-    """One thing that happens in a group (None: it comes of the one before), and what is told.
-
-    ``cause`` is the one that its trace has; ``inferred`` a pattern of the evidence, "" if the
-    records say it.
-    """
-
-    act: Callable[[WatchedGroup], None] | None
-    told: str
-    cause: Cause
-    inferred: str = ""
+def matching(group_id: str) -> str:
+    """Return another topic of a group that subscribes by a regular expression."""
+    return f"{group_id}-bonds"
 
 
-GONE: Final = "left or its session ended; it never committed"
-
-
-def _comes_and_goes(kind: str) -> tuple[Step, ...]:
-    """Return what is told of the second and third member: one leaves, one vanishes."""
-    return (
-        Step(WatchedGroup.join, f"member {kind}-2 .*joined", Cause.JOINED),
-        Step(WatchedGroup.leave, f"member {kind}-2 .*is gone .inferred", Cause.GONE, GONE),
-        Step(WatchedGroup.join, f"member {kind}-3 .*joined", Cause.JOINED),
-        Step(WatchedGroup.vanish, f"member {kind}-3 .*is gone .inferred", Cause.GONE, GONE),
-    )
-
-
-_SHARE_STATE: Final = "more of its partitions may be assigned; 4 partitions newly"
-_READY: Final = "all topics of its topology exist now; 8 tasks newly"
-_UNFIT: Final = "other numbers of partitions; 0 tasks moved; 8 without an owner now"
-"""The internal topics have as many partitions as the topic had before."""
-_HASH: Final = "hash is another one"
-
-STEPS: Final[Mapping[str, tuple[Step, ...]]] = {
-    "share": (
-        Step(WatchedGroup.join, "member .* joined", Cause.JOINED),
-        Step(None, _SHARE_STATE, Cause.SHARE_STATE),
-        *_comes_and_goes("share"),
-        Step(WatchedGroup.enlarge, "topics have changed .inferred", Cause.TOPICS_CHANGED, _HASH),
-    ),
-    "streams": (
-        Step(WatchedGroup.join, "member .* joined", Cause.JOINED),
-        Step(None, _READY, Cause.TOPOLOGY_READY),
-        *_comes_and_goes("streams"),
-        Step(WatchedGroup.enlarge, _UNFIT, Cause.TOPOLOGY_NOT_READY),
-    ),
-}
-"""What happens in a group of each type, one after the other."""
+def regex_of(group_id: str) -> str:
+    """Return what matches all topics of a group."""
+    return f"{group_id}-b.*"

@@ -32,6 +32,7 @@ TARGET: Final = frozenset(
         "write",
         "write/append",
         "reconcile",
+        "reconcile/take-over",
     }
 )
 

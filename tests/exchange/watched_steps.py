@@ -1,0 +1,165 @@
+"""What happens in groups of a watched Kafka, one thing after the other, and what is told of it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from protocol.stories.causes import Cause
+from tests.exchange.watched_groups import JAVA, WatchedGroup, matching, topic_of
+from tests.exchange.watched_kafka import TOPIC
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+
+class Step(NamedTuple):
+    """One thing that happens in a group (None: it comes of the one before), and what is told.
+
+    ``cause`` is the one that its trace has; ``inferred`` a pattern of the evidence, "" if the
+    records say it. ``kind``: the type that the group has then, "" if it is the same as before.
+    """
+
+    act: Callable[[WatchedGroup], None] | None
+    told: str
+    cause: Cause
+    inferred: str = ""
+    kind: str = ""
+
+
+GONE: Final = "left or its session ended; it never committed"
+_NEW: Final = "new in generation"
+_SUBSCRIBES: Final = "subscribes to other topics"
+_CHANGED: Final = "its topics have changed .inferred"
+_HASH: Final = "hash is another one"
+
+
+def _comes_and_goes(kind: str) -> tuple[Step, ...]:
+    """Return what is told of the second and third member: one leaves, one vanishes."""
+    return (
+        Step(WatchedGroup.join, f"member {kind}-2 .*joined", Cause.JOINED),
+        Step(WatchedGroup.leave, f"member {kind}-2 .*is gone .inferred", Cause.GONE, GONE),
+        Step(WatchedGroup.join, f"member {kind}-3 .*joined", Cause.JOINED),
+        Step(WatchedGroup.vanish, f"member {kind}-3 .*is gone .inferred", Cause.GONE, GONE),
+    )
+
+
+_CLASSIC: Final = (
+    Step(WatchedGroup.join, "member older-1 .*joined", Cause.JOINED, _NEW),
+    Step(
+        WatchedGroup.subscribe_more,
+        f"member older-1 .*{_SUBSCRIBES} .inferred.*; 4 partitions newly",
+        Cause.SUBSCRIBED,
+        "its subscription is another one",
+    ),
+    Step(
+        WatchedGroup.enlarge,
+        f"{_CHANGED}.*; 2 partitions newly",
+        Cause.TOPICS_CHANGED,
+        "2 partitions are assigned that nobody had",
+    ),
+    Step(WatchedGroup.join, "member older-2 .*joined", Cause.JOINED, _NEW),
+    Step(
+        None,
+        "gave up partitions and joined again",
+        Cause.GAVE_UP,
+        r"\d partitions that had been taken away are assigned again",
+    ),
+    Step(WatchedGroup.leave, "member older-2 .*is gone .inferred", Cause.GONE, GONE),
+)
+
+_CONSUMER: Final = (
+    Step(WatchedGroup.join, r"member \S*modern-1 .*joined", Cause.JOINED),
+    Step(
+        WatchedGroup.subscribe_more,
+        rf"member \S*modern-1 .*{_SUBSCRIBES}; 4 partitions newly",
+        Cause.SUBSCRIBED,
+    ),
+    Step(
+        WatchedGroup.enlarge,
+        f"{_CHANGED}.*; 2 partitions newly",
+        Cause.TOPICS_CHANGED,
+        _HASH,
+    ),
+    Step(
+        WatchedGroup.subscribe_by_regex,
+        rf"member \S*modern-1 .*{_SUBSCRIBES}",
+        Cause.SUBSCRIBED,
+    ),
+    Step(
+        WatchedGroup.create_matching,
+        "a regular expression matches other topics; 1 partition newly",
+        Cause.REGEX_RESOLVED,
+    ),
+    Step(WatchedGroup.join, r"member \S*modern-2 .*joined", Cause.JOINED),
+    Step(WatchedGroup.leave, r"member \S*modern-2 .*is gone .inferred", Cause.GONE, GONE),
+    Step(
+        WatchedGroup.cling,
+        r"member \S*modern-1 .*did not give up its partitions within its rebalance timeout",
+        Cause.NOT_REVOKED,
+        "it was to give up partitions for",
+    ),
+    Step(WatchedGroup.join_classic, "member modern-4 .*joined", Cause.JOINED),
+    Step(
+        WatchedGroup.leave_first,
+        "it has changed its type",
+        Cause.CONVERTED,
+        "joined again for the first time since then",
+        kind="classic",
+    ),
+)
+
+_SHARE_STATE: Final = "more of its partitions may be assigned; 4 partitions newly"
+_SHARE: Final = (
+    Step(WatchedGroup.join, "member .* joined", Cause.JOINED),
+    Step(None, _SHARE_STATE, Cause.SHARE_STATE),
+    *_comes_and_goes("share"),
+    Step(WatchedGroup.enlarge, _CHANGED, Cause.TOPICS_CHANGED, _HASH),
+    Step(WatchedGroup.subscribe_more, f"member .*{_SUBSCRIBES}", Cause.SUBSCRIBED),
+    Step(WatchedGroup.join_java, f"member {JAVA} .*joined", Cause.JOINED),
+    Step(WatchedGroup.leave_java, f"member {JAVA} .*is gone .inferred", Cause.GONE, GONE),
+)
+
+_READY: Final = "all topics of its topology exist now; 8 tasks newly"
+_UNFIT: Final = "other numbers of partitions.*; 0 tasks moved; 8 without an owner now"
+"""The internal topics have as many partitions as the topic had before."""
+
+_STREAMS: Final = (
+    Step(WatchedGroup.join, "member .* joined", Cause.JOINED),
+    Step(None, _READY, Cause.TOPOLOGY_READY),
+    *_comes_and_goes("streams"),
+    Step(
+        WatchedGroup.move_process,
+        "member .*has another process, endpoint, host or tags",
+        Cause.UPDATED,
+    ),
+    Step(
+        WatchedGroup.want_standbys,
+        "its assignment configs have changed",
+        Cause.CONFIGS_CHANGED,
+    ),
+    Step(WatchedGroup.enlarge, _UNFIT, Cause.TOPOLOGY_NOT_READY),
+)
+
+STEPS: Final[Mapping[str, tuple[str, tuple[Step, ...]]]] = {
+    "older": ("classic", _CLASSIC),
+    "modern": ("consumer", _CONSUMER),
+    "share": ("share", _SHARE),
+    "streams": ("streams", _STREAMS),
+}
+"""By the id of a group: its type, and what happens in it; the last one enlarges ``TOPIC``."""
+
+TOPICS: Final = (TOPIC, *map(topic_of, STEPS), matching("modern"))
+"""All topics of these groups."""
+
+TRACED: Final = (
+    ("classic", Cause.JOINED, True),
+    ("consumer", Cause.JOINED, False),
+    ("classic", Cause.LEFT, True),
+    ("consumer", Cause.LEFT, True),
+    ("classic", Cause.EXPIRED, True),
+    ("consumer", Cause.EXPIRED, True),
+)
+"""Types of groups, causes of rebalances that are told of them, and whether these are inferred.
+
+Members with processes of their own do this, in groups with the names of their types.
+"""
