@@ -107,7 +107,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return BAD_INPUT
     except OSError as error:
         print(f"rollcall: {error}", file=sys.stderr)
-        return FAILURE
+        return BAD_INPUT
 
 
 def _run_all(names: Sequence[str], asked: argparse.Namespace) -> int:

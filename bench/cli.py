@@ -46,7 +46,7 @@ if TYPE_CHECKING:
 
     from bench.report.limits import CheckedLimit, FigureLimit
 
-OK, FAILURE, BAD_INPUT = 0, 1, 2
+OK, BAD_INPUT = 0, 2
 NOT_GIVEN: Final = argparse.SUPPRESS
 ROUNDS: Final = frozenset({"rounds"})
 TIMED: Final = ROUNDS | {"seconds"}
@@ -262,7 +262,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         _write(asked, rows, limits, began_s)
     except (StartError, JoinError, MemberError, AnswerError, KafkaError, OSError) as error:
         print(f"The benchmark failed: {error}", file=sys.stderr)
-        return FAILURE
+        return BAD_INPUT
     except Interrupted as stop:
         print(f"rollcall: The benchmark was {stop}.", file=sys.stderr)
         return stop.exit_code
