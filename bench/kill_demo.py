@@ -183,6 +183,9 @@ def _ended(
         except TimeoutError:
             if loading.done():
                 raise
+            if now_ms() > until_ms:
+                print("  The members have left; Spark gathers their histories", flush=True)
+                continue
             with suppress(OSError, KafkaError):
                 stable = _stable_members(next(addresses), crowd)
                 print(_progress(stable, crowd, until_ms), flush=True)
