@@ -274,7 +274,7 @@ def test_offsets_of_a_topic_are_deleted(cluster: Cluster, run: Run, topic: str, 
         assert said.code == 1
         assert "GROUP_SUBSCRIBED_TO_TOPIC" in said.rows[0]["STATUS"]
     said = run("groups", "--delete-offsets", "--group", group, "--topic", f"{topic}:0")
-    assert said.rows == [{"TOPIC": topic, "PARTITION": "0", "STATUS": "deleted"}]
+    assert said.rows == [{"TOPIC": topic, "PARTITION": "0", "STATUS": "Successful"}]
     rows = run("groups", "--describe", "--group", group).rows
     assert [row["PARTITION"] for row in rows] == ["1"]
 
