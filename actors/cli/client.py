@@ -125,6 +125,11 @@ class AdminClient:
     ) -> None:
         self.close()
 
+    @property
+    def nearest(self) -> Address:
+        """The broker that is asked first: the first of those given that could be reached."""
+        return self._bootstrap[0]
+
     def close(self) -> None:
         """Close all connections."""
         for connection in self._connections.values():

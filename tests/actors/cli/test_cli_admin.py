@@ -297,14 +297,20 @@ def test_each_member_that_is_removed_has_its_own_result(
         )
 
 
-def test_all_members_are_removed(cluster: Cluster, run: Run, topic: str, group: str) -> None:
+@pytest.mark.parametrize("every", ["--all", "--all-members"])
+def test_all_members_are_removed(
+    cluster: Cluster, run: Run, topic: str, group: str, every: str
+) -> None:
     with member(cluster, group, topic):
-        said = run("members", "--remove", "--group", group, "--all-members")
+        said = run("members", "--remove", "--group", group, every)
         assert said.code == 0
         assert len(said.lines) == 1
-    assert run("members", "--remove", "--group", group, "--all-members").lines == [
+    assert run("members", "--remove", "--group", group, every).lines == [
         f"group {group} has no members"
     ]
+    said = run("members", "--remove", "--group", group, every, "--member-id", "m")
+    assert said.code == 2
+    assert said.err == "rollcall: give either --instance-id and --member-id, or --all"
 
 
 # --- topics
