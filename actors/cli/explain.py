@@ -172,6 +172,8 @@ def _figures(story: RebalanceStory) -> str:
         facts.append(f"{story.fix_ups} fix-ups")
     if story.kept is not None:
         facts.append(f"{story.kept} {plain(story.units)} kept")
+    if story.revoked is not None:
+        facts.append(f"{story.revoked} revoked")
     return "; ".join(facts)
 
 
