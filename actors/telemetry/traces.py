@@ -21,7 +21,7 @@ from opentelemetry.sdk.trace.id_generator import RandomIdGenerator
 from opentelemetry.trace import Link, NonRecordingSpan, SpanContext, set_span_in_context
 
 from actors.telemetry.failover_traces import Failover, Failovers
-from actors.telemetry.rebalance_traces import LateSpan, RebalanceTraces
+from actors.telemetry.rebalance_traces import LateSpans, RebalanceTraces
 from actors.telemetry.root_names import ROOT_NAMES
 from actors.telemetry.run_contexts import RunContexts
 from actors.telemetry.transports import TRANSPORTS, file_of, protocol_of
@@ -77,7 +77,7 @@ class Traces:
     def tell(self, fact: Fact, moved: PartitionMovement | None) -> None:
         """Export the trace of a rebalance that ends with this fact, if any."""
         for told in self._traces.tell(fact, moved):
-            if isinstance(told, LateSpan):
+            if isinstance(told, LateSpans):
                 self._export_late(told)
             else:
                 self._export(told)
@@ -133,11 +133,12 @@ class Traces:
                 self._export_below(below, set_span_in_context(span, Context()), run)
         span.end(_ns(each.ended_ms))
 
-    def _export_late(self, late: LateSpan) -> None:
+    def _export_late(self, late: LateSpans) -> None:
         root = self._roots.pop((late.group_id, late.number), None)
         if root is not None:
             inside = set_span_in_context(NonRecordingSpan(root), Context())
-            self._export_below(late.span, inside, None)
+            for span in late.spans:
+                self._export_below(span, inside, None)
 
     def _failover(self, trace: Trace) -> Failover | None:
         """Return the failover that touched a rebalance, if one did."""

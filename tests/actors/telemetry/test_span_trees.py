@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -14,7 +15,7 @@ from actors.telemetry.failover_traces import KEPT_MAX as FAILOVERS_MAX
 from actors.telemetry.failover_traces import LINKS_MAX, TOLD_AFTER_MS
 from actors.telemetry.run_contexts import KEPT_MAX, RunContexts, read
 from actors.telemetry.traces import ROOTS_MAX, Traces
-from protocol.groups.facts import ResultReplicated
+from protocol.groups.facts import RebalanceOutcome, ResultReplicated
 from tests.actors.telemetry.facts import NOW, rebalance, reconciled, target_assigned
 from tests.actors.telemetry.rebalances import awaited_twice, of_many
 
@@ -98,7 +99,9 @@ def test_a_member_that_was_awaited_when_the_next_target_came_is_named(stage: Sta
 def test_that_a_result_is_replicated_is_told_also_after_its_trace_has_ended(stage: Stage) -> None:
     stage.tell([rebalance(), replicated(5)])
     (root,) = stage.roots("orders")
-    (late,) = stage.spans("replicate")
+    (append,), (late,) = stage.spans("append"), stage.spans("replicate")
+    assert append.parent == root.context
+    assert (append.start_time, append.end_time) == ((NOW + 212) * 10**6, (NOW + 212) * 10**6)
     assert late.parent is not None
     assert late.parent == root.context
     assert (late.start_time, late.end_time) == ((NOW + 212) * 10**6, (NOW + 230) * 10**6)
@@ -110,6 +113,24 @@ def test_a_result_of_a_trace_that_is_not_known_any_more_is_left_out(stage: Stage
     stage.tell(rebalance(group_id=f"g{each}") for each in range(ROOTS_MAX))
     stage.tell([replicated(5), replicated(5, "never-seen"), replicated(77, "g1")])
     assert not stage.spans("replicate")
+    assert not stage.spans("append")
+
+
+def test_the_append_of_a_classic_group_begins_with_the_end_of_its_rebalance(stage: Stage) -> None:
+    """A large result waits for the log; a rebalance that another one overtakes has no result."""
+    waited = replace(replicated(5), appended_ms=NOW + 260, time_ms=NOW + 270)
+    stage.tell([rebalance(), waited, waited])
+    stage.tell([rebalance(outcome=RebalanceOutcome.RESTARTED, generation_after=6), replicated(6)])
+    stage.tell([target_assigned(), reconciled(), replicated(5)])
+    (append,) = (each for each in stage.spans("append") if each.parent == root_of(stage, 5))
+    assert (append.start_time, append.end_time) == ((NOW + 212) * 10**6, (NOW + 260) * 10**6)
+
+
+def root_of(stage: Stage, generation: int) -> object:
+    """The context of the root of a classic group's rebalance."""
+    name = "rollcall.generation.after"
+    (root,) = (each for each in stage.roots("orders") if said(each, name) == generation)
+    return root.context
 
 
 # --- failovers
