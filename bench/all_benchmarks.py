@@ -76,8 +76,8 @@ PARTS: Final[Mapping[str, BenchPart]] = {
     "failover": _part("failover --rounds 1 --kills 2 --records 200000"),
     "reload": _part("reload --rounds 2 --records 500000"),
     "memory": _part("memory", has_peer=False),
-    "telemetry": _part("telemetry --rounds 5 --seconds 5", has_peer=False),
-    "console-cost": _part("console-cost --rounds 3 --seconds 10", has_peer=False),
+    "telemetry": _part("telemetry --rounds 25 --seconds 1", has_peer=False),
+    "console-cost": _part("console-cost --rounds 5 --seconds 10", has_peer=False),
     "watch": _part("watch", has_peer=False),
     "assignors": _part("assignors --calls 20 --warm-up-ms 1500"),
     "share-assignors": _part(
@@ -107,7 +107,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return BAD_INPUT
     except OSError as error:
         print(f"rollcall: {error}", file=sys.stderr)
-        return FAILURE
+        return BAD_INPUT
 
 
 def _run_all(names: Sequence[str], asked: argparse.Namespace) -> int:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 from actors.clock import wall_ms
 from actors.telemetry.run_traces import TracedRun, trace_run
 from bench.cases.commits import bench_commits, bench_replicated_commits
+from bench.cases.console_cost import LIMIT as CONSOLE_LIMIT
 from bench.cases.console_cost import bench_console_cost
 from bench.cases.failover import bench_failover
 from bench.cases.group_types import PEER_TYPE_CONFIGS, TYPE_CONFIGS, long_sessions
@@ -23,7 +24,8 @@ from bench.cases.memory import bench_memory
 from bench.cases.modern_groups import bench_heartbeats_of, bench_joins_of
 from bench.cases.noisy_neighbour import bench_noisy_neighbour, partition_count
 from bench.cases.reload import bench_reload
-from bench.cases.telemetry import LIMIT, bench_telemetry
+from bench.cases.telemetry import LIMIT as TELEMETRY_LIMIT
+from bench.cases.telemetry import bench_telemetry
 from bench.cases.watch import LIMIT as WATCH_LIMIT
 from bench.cases.watch import bench_watch
 from bench.client.pipelines import AnswerError
@@ -44,7 +46,7 @@ if TYPE_CHECKING:
 
     from bench.report.limits import CheckedLimit, FigureLimit
 
-OK, FAILURE, BAD_INPUT = 0, 1, 2
+OK, BAD_INPUT = 0, 2
 NOT_GIVEN: Final = argparse.SUPPRESS
 ROUNDS: Final = frozenset({"rounds"})
 TIMED: Final = ROUNDS | {"seconds"}
@@ -65,6 +67,7 @@ class Bench:
     peer_settings: Mapping[str, str] = field(default_factory=dict)
     partitions: Callable[[BenchSettings], int] = lambda _: 0
     """How many partitions it creates, if they are many: then one server runs after the other."""
+    limits: Sequence[FigureLimit] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,11 +174,11 @@ BENCHES: Final[Mapping[str, Bench | ClusterBench]] = {
     ),
     "console-cost": Bench(
         "CPU time of three coordinators with five pages of the console closed, and open",
-        bench_console_cost, STEADY_LEADERS, has_peer=False,
+        bench_console_cost, STEADY_LEADERS, has_peer=False, limits=[CONSOLE_LIMIT],
     ),
     "telemetry": ClusterBench(
         "steady heartbeats with telemetry off, with traces in files, and with a backend that hangs",
-        bench_telemetry, TIMED, has_peer=False, limits=[LIMIT],
+        bench_telemetry, TIMED, has_peer=False, limits=[TELEMETRY_LIMIT],
     ),
     "reload": ClusterBench(
         "kill -9 of everything: how fast a partition's offsets are loaded from disk",
@@ -254,12 +257,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
         with interruptible():
             rows = _run(BENCHES[asked.name], asked)
         is_done = True
-        limits = [limit.checked(rows) for limit in _limits(BENCHES[asked.name])]
+        limits = [limit.checked(rows) for limit in BENCHES[asked.name].limits]
         print(table(rows), *(limit.line() for limit in limits), sep="\n", flush=True)
         _write(asked, rows, limits, began_s)
     except (StartError, JoinError, MemberError, AnswerError, KafkaError, OSError) as error:
         print(f"The benchmark failed: {error}", file=sys.stderr)
-        return FAILURE
+        return BAD_INPUT
     except Interrupted as stop:
         print(f"rollcall: The benchmark was {stop}.", file=sys.stderr)
         return stop.exit_code
@@ -285,10 +288,6 @@ def _write(
     broken = [f"{limit.line()}." for limit in limits if limit.beyond]
     about = BENCHES[asked.name].about
     write_bench_report(asked.report, asked.name, about, rows, began_s, broken=broken)
-
-
-def _limits(bench: Bench | ClusterBench) -> Sequence[FigureLimit]:
-    return bench.limits if isinstance(bench, ClusterBench) else ()
 
 
 def _refusal(asked: argparse.Namespace) -> str:

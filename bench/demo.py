@@ -24,6 +24,7 @@ from bench.pages.runs import ReportedRun, report
 from bench.rehearsals import real
 from bench.rehearsals.masters import SparkMaster
 from bench.rehearsals.runs import SparkPlace, crowds
+from bench.rehearsals.spark_jobs import told
 from bench.rehearsals.stages import own_stage
 from bench.scenarios.files import found
 from bench.scenarios.plan import expand
@@ -101,7 +102,8 @@ def _checked(session: SparkSession, run: Path) -> HistoryVerdict:
 
     try:
         facts = read_facts(run)
-        return judge_history(PreparedHistory(read_run(session, run, facts), facts))
+        with told("Spark cannot check the history"):
+            return judge_history(PreparedHistory(read_run(session, run, facts), facts))
     except HistoryError as error:
         raise StartError(str(error)) from None
 

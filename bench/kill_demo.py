@@ -16,7 +16,7 @@ import sys
 import tempfile
 import time
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -26,6 +26,7 @@ from bench.client.blocking_client import BlockingClient
 from bench.load.driver import now_ms
 from bench.pages.document import Figure, Mark, ReportDocument, RunReport
 from bench.pages.files import write_reports
+from bench.rehearsals.spark_jobs import told
 from bench.servers.processes import listener
 from bench.servers.rollcall import call, parse_ready
 from bench.servers.server import StartError
@@ -44,6 +45,7 @@ LOAD_SECONDS: Final = 45
 JOINS_PER_SECOND: Final = 200
 """The load of a large crowd lasts longer by this: at least this many join in a second."""
 MEMBERS_MIN: Final = 20
+TOLD_EVERY_S: Final = 10
 SETTLE_SECONDS: Final = 3
 """The time between all groups being Stable and the kill."""
 AFTERMATH_SECONDS_MIN: Final = 20
@@ -99,8 +101,10 @@ def _demo(members: int, report: Path, cleanup: ExitStack) -> int:
         loading = background.submit(run_load, session, crowd, bootstrap, until_ms)
         kill = _kill_one(bootstrap, crowd, until_ms, loading)
         print(f"kill -9 {kill.pid} ({':'.join(map(str, kill.address))})", flush=True)
-        history = loading.result()
-    summary = _summary(session, history, kill, _committed(bootstrap, crowd.group_ids))
+        with told("The load on Spark failed"):
+            history = _ended(loading, bootstrap, crowd, until_ms)
+    with told("Spark cannot judge the histories"):
+        summary = _summary(session, history, kill, _committed(bootstrap, crowd.group_ids))
     print(f"\n{summary.text()}")
     if not summary.is_flawless:
         print("The kill had an effect: see the report above.", file=sys.stderr)
@@ -128,9 +132,14 @@ def _kill_one(
     bootstrap: Sequence[Address], crowd: Crowd, until_ms: int, loading: Future[DataFrame]
 ) -> Kill:
     """Wait until every group is Stable, then kill the coordinator of the first one."""
-    while not _all_stable(_coordinators(bootstrap[0], crowd.group_ids), crowd):
+    told_ms = now_ms()
+    while (stable := _stable_members(bootstrap[0], crowd)) < crowd.members:
         if loading.done():
-            loading.result()
+            with told("The load on Spark failed"):
+                loading.result()
+        if now_ms() > told_ms + TOLD_EVERY_S * 1000:
+            told_ms = now_ms()
+            print(_progress(stable, crowd, until_ms), flush=True)
         if now_ms() > until_ms - (SETTLE_SECONDS + AFTERMATH_SECONDS_MIN) * 1000:
             raise StartError("Not every group was Stable in time.")
         time.sleep(0.5)
@@ -151,16 +160,40 @@ def _coordinators(address: Address, group_ids: Sequence[str]) -> dict[str, Addre
         return {group_id: connection.coordinator(group_id) for group_id in group_ids}
 
 
-def _all_stable(coordinators: dict[str, Address], crowd: Crowd) -> bool:
+def _stable_members(bootstrap: Address, crowd: Crowd) -> int:
+    """Return how many members are in groups that are Stable."""
     members = 0
+    coordinators = _coordinators(bootstrap, crowd.group_ids)
     for address in set(coordinators.values()):
         group_ids = tuple(group for group, at in coordinators.items() if at == address)
         with BlockingClient(address) as connection:
             groups = connection.describe(group_ids)
-        if any(group.group_state != "Stable" for group in groups):
-            return False
-        members += sum(len(group.members) for group in groups)
-    return members == crowd.members
+        members += sum(len(group.members) for group in groups if group.group_state == "Stable")
+    return members
+
+
+def _ended(
+    loading: Future[DataFrame], bootstrap: Sequence[Address], crowd: Crowd, until_ms: int
+) -> DataFrame:
+    """Wait until the load is over, and tell now and then how it is going; return its history."""
+    addresses = itertools.cycle(bootstrap)  # one of them was killed
+    while True:
+        try:
+            return loading.result(TOLD_EVERY_S)
+        except TimeoutError:
+            if loading.done():
+                raise
+            if now_ms() > until_ms:
+                print("  The members have left; Spark gathers their histories", flush=True)
+                continue
+            with suppress(OSError, KafkaError):
+                stable = _stable_members(next(addresses), crowd)
+                print(_progress(stable, crowd, until_ms), flush=True)
+
+
+def _progress(stable: int, crowd: Crowd, until_ms: int) -> str:
+    left_s = max(0, until_ms - now_ms()) // 1000
+    return f"  {stable} of {crowd.members} members are in Stable groups; {left_s} s are left"
 
 
 def _committed(

@@ -47,7 +47,7 @@ CALLS_MIN: Final = 20
 TURNS: Final = 4
 """How often ours and Kafka's take turns in one case."""
 
-OK, FAILURE, BAD_INPUT = 0, 1, 2
+OK, BAD_INPUT = 0, 2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -102,7 +102,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 rows += time_shape(kind, shape, asked)
     except (StartError, NoJavaError, OSError) as error:
         print(f"The benchmark failed: {error}", file=sys.stderr)
-        return FAILURE
+        return BAD_INPUT
     print(_table(rows), flush=True)
     try:
         if options.json:
@@ -111,7 +111,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         write_bench_report(options.report, "assignors", about, rows, began_s)
     except OSError as error:
         print(f"The benchmark failed: {error}", file=sys.stderr)
-        return FAILURE
+        return BAD_INPUT
     return OK
 
 

@@ -27,6 +27,7 @@ from bench.client.blocking_client import BlockingClient
 from bench.client.pipelines import paced
 from bench.client.reactor import Reactor
 from bench.load.side_process import side_process
+from bench.report.limits import FigureLimit
 from bench.report.rounds import Meter, compared, run_rounds
 from bench.servers import processes
 from bench.servers.open_pages import looking
@@ -56,6 +57,9 @@ CPU: Final = "server_cpu_percent"
 GENERATOR: Final = "generator_cpu_s"
 ADDED: Final = "added_cpu_percent"
 ADDED_AT_EQUAL_SPEED: Final = "added_at_equal_speed_percent"
+LIMIT: Final = FigureLimit(figure=ADDED_AT_EQUAL_SPEED, most=1.0)
+"""For three coordinators together, so a third of a hundredth of a core for each."""
+
 ASKED_PER_S: Final = "asked_per_s"
 
 

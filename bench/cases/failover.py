@@ -23,6 +23,7 @@ from bench.client.reactor import Reactor
 from bench.load.joining import GroupPlan, Joiner, JoinError, heartbeat
 from bench.load.offsets import fill, groups_on
 from bench.load.static_heartbeaters import StaticHeartbeaters
+from bench.report.progress import note
 from bench.report.rounds import BenchRow, Figures, latencies
 from bench.servers.restartable_cluster import each_in_turn, wait_until_whole
 from protocol.wire.errors import ErrorCode, KafkaError
@@ -67,6 +68,7 @@ def _measure(cluster: RestartableCluster, setting: BenchSettings) -> Iterator[Be
     group_ids = groups_on(0, PARTITIONS, "offsets")
     held = 0
     for offsets in (setting.records // FEWER, setting.records):
+        note(f"{cluster.name}: {offsets} offsets are committed ...")
         fill(cluster.bootstrap[0], group_ids, offsets - held)
         held = offsets
         figures = _probe(cluster, f"probed-{offsets}", setting.kills)
@@ -80,6 +82,7 @@ def _measure_members(cluster: RestartableCluster, members: int, rounds: int) -> 
     reactor = Reactor()
     heartbeaters = StaticHeartbeaters(reactor, cluster.bootstrap, INTERVAL_S)
     figures = []
+    note(f"{cluster.name}: {members} static members join ...")
     try:
         for number in range(-(-members // MEMBERS_EACH)):
             size = min(MEMBERS_EACH, members - number * MEMBERS_EACH)
@@ -125,6 +128,7 @@ def _kill_under(cluster: RestartableCluster, heartbeaters: StaticHeartbeaters) -
     target = heartbeaters.heartbeaters[0].address
     assert target is not None
     hit = [each for each in heartbeaters.heartbeaters if each.address == target]
+    note(f"{cluster.name}: the leader of {len(hit)} members is killed ...")
     killed_at = time.perf_counter()
     cluster.kill(target)
     heartbeaters.run(lambda: all(each.heard_at > killed_at for each in hit), PATIENCE_S)
@@ -154,7 +158,8 @@ def _probe(cluster: RestartableCluster, group_id: str, kills: int) -> Figures:
     name = next(groups_on(0, PARTITIONS, group_id))
     beat = _member(cluster, name)
     taken = array("d")
-    for _ in range(kills):
+    for number in range(kills):
+        note(f"{cluster.name}: kill {number + 1} of {kills} ...")
         with BlockingClient(cluster.bootstrap[0]) as connection:
             target = connection.coordinator(name)
         taken.append(_time_to_answer(cluster, target, beat))

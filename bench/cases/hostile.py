@@ -47,6 +47,7 @@ from bench.load.hostile_pools import Pool, more_pools
 from bench.load.offsets import groups_on
 from bench.load.sink import running_sinks
 from bench.pages.measured import add_report_option, write_bench_report
+from bench.report.progress import note
 from bench.report.rounds import BenchRow, latencies
 from bench.report.tables import document
 from bench.result_files import result_path, write_aside
@@ -65,7 +66,8 @@ if TYPE_CHECKING:
     from bench.servers.machine import CpuUsage
     from bench.servers.server import Server
 
-OK, FAILURE = 0, 1
+OK, FAILURE, BAD_INPUT = 0, 1, 2
+TOLD_EVERY_S: Final = 10.0
 PARTITIONS: Final = 3
 SETTINGS: Final = {"group.initial.rebalance.delay.ms": "0"}
 MIB: Final = 1 << 20
@@ -130,6 +132,7 @@ class Phases:
     @contextlib.contextmanager
     def phase(self, name: str) -> Iterator[None]:
         """Measure the block."""
+        note(f"{name} ...")
         begun = time.perf_counter()
         before = [machine.usage(pids) for pids in (self.coordinators, self.innocents)]
         yield
@@ -175,7 +178,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return stop.exit_code
     except (StartError, OSError) as error:
         print(f"The benchmark failed: {error}", file=sys.stderr)
-        return FAILURE
+        return BAD_INPUT
     figures = row.rounds[0]
     print(
         aligned([["figure", "value"], *([n, f"{v:,.3f}"] for n, v in figures.items())], right={1})
@@ -188,7 +191,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         write_bench_report(asked.report, "hostile", ABOUT, [row], began_s, broken=broken)
     except OSError as error:
         print(f"The benchmark failed: {error}", file=sys.stderr)
-        return FAILURE
+        return BAD_INPUT
     return FAILURE if broken else OK
 
 
@@ -303,7 +306,7 @@ def _run_hostile_load(
     pools: Connection,
 ) -> None:
     deadline = time.perf_counter() + 60 * asked.minutes
-    looked = renewed = 0.0
+    looked = told = renewed = 0.0
     while (
         storm.count.frames < asked.frames and time.perf_counter() < deadline and not observed.gone
     ):
@@ -313,6 +316,9 @@ def _run_hostile_load(
             observed.look(server)
             if asked.verbose:
                 print(vars(storm.count), [round(m) for m in observed.most_mib], flush=True)
+        if storm.now_s - told >= TOLD_EVERY_S:
+            told = storm.now_s
+            note(f"  {storm.count.frames:,} of {asked.frames:,} frames")
         if storm.count.frames - renewed >= FRAMES_PER_POOL and pools.poll():
             renewed = storm.count.frames
             storm.renew(pools.recv())

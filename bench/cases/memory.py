@@ -12,6 +12,7 @@ from bench.cases.members import heartbeating_group
 from bench.client.blocking_client import BlockingClient
 from bench.client.pipelines import paced
 from bench.client.reactor import Reactor
+from bench.report.progress import note
 from bench.report.rounds import BenchRow, BenchSettings, Figures
 
 if TYPE_CHECKING:
@@ -41,6 +42,7 @@ def _measure(server: Server) -> Figures:
             for number in range(WARM_UP_GROUPS):
                 heartbeating_group(f"warm-up-{number}", MEMBERS_EACH, connection, reactor)
             before = server.resident_bytes()
+            note(f"{server.name}: {GROUPS * MEMBERS_EACH} members join ...")
             pipelines = [
                 pipeline
                 for number in range(GROUPS)
@@ -49,6 +51,7 @@ def _measure(server: Server) -> Figures:
                 )
             ]
             joined = server.resident_bytes()
+            note(f"{server.name}: all of them heartbeat ...")
             paced(
                 reactor,
                 pipelines,

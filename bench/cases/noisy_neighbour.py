@@ -21,6 +21,7 @@ from bench.client.reactor import Reactor
 from bench.load.kinds import LOAD_KINDS
 from bench.load.modern_members import LoadMember, MemberLoad, is_settled
 from bench.load.probe_group import MEMBERS, TOPIC, running_probe_group
+from bench.report.progress import note
 from bench.report.rounds import BenchRow, Figures, latencies
 from bench.servers.server import StartError
 
@@ -182,14 +183,18 @@ def _one_round(server: Server, storm: Storm, group_id: str, seconds: float) -> d
             for n, each in enumerate(channels)
         ]
         with running_probe_group(server.address, f"victim-of-{group_id}") as probe:
+            quiet, joining, changing = storm.phases
+            note(f"{server.name}: {quiet} ...")
             marks.append(time.perf_counter())
             time.sleep(QUIET_SECONDS)  # this is measured: an idle server
             marks.append(time.perf_counter())
             held.append(_held(server))
+            note(f"{server.name}: {joining} ...")
             load.add(members)
             load.run(JOINING_SECONDS)
             marks.append(time.perf_counter())
             held.append(_held(server))
+            note(f"{server.name}: {changing} ...")
             load.run(seconds, _changes(load, storm.changes_per_s, subscriptions, rng))
             marks.append(time.perf_counter())
             held.append(_held(server))

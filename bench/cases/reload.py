@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Final
 from actors.waiting import is_answered, poll
 from bench.client.blocking_client import BlockingClient
 from bench.load.offsets import PARTITIONS, fill, groups_on
+from bench.report.progress import note
 from bench.report.rounds import BenchRow, Figures
 from bench.servers.kafka import kafka_cluster
 from bench.servers.restartable_cluster import rollcall_cluster, wait_until_whole
@@ -55,8 +56,10 @@ def _ours(setting: BenchSettings) -> Iterator[Figures]:
     with rollcall_cluster(ONE_COORDINATOR) as cluster:
         (address,) = cluster.bootstrap
         log = cluster.live.data_dir / "logs" / "coordinator-0.log"
+        note(f"rollcall: {setting.records} offsets are committed ...")
         fill(address, groups_on(0, 1, PREFIX), setting.records)
-        for _ in range(setting.rounds):
+        for number in range(setting.rounds):
+            note(f"rollcall: kill {number + 1} of {setting.rounds} ...")
             wait_until_whole(cluster)
             told = len(_text(log))
             begun = time.perf_counter()
@@ -69,8 +72,10 @@ def _ours(setting: BenchSettings) -> Iterator[Figures]:
 def _theirs(setting: BenchSettings) -> Iterator[Figures]:
     with kafka_cluster(1) as kafka:
         (address,) = kafka.bootstrap
+        note(f"kafka: {setting.records} offsets are committed ...")
         fill(address, groups_on(0, 1, PREFIX), setting.records)
-        for _ in range(setting.rounds):
+        for number in range(setting.rounds):
+            note(f"kafka: kill {number + 1} of {setting.rounds} ...")
             begun = time.perf_counter()
             kafka.kill(0)
             kafka.start_again(0)

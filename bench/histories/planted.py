@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from pyspark.sql import functions as F  # noqa: N812 - as every PySpark program calls it
 
 from bench.histories.made import (
+    GROUPS_MIN,
     HEIR,
     LEAVER,
     PROTOCOLS,
@@ -78,6 +79,11 @@ def number_of(name: str) -> int:
 def group_of(name: str) -> str:
     """Return the id of the group that has a fault."""
     return f"made-{number_of(name)}"
+
+
+def unharmed(protocol: str) -> str:
+    """Return the id of a group of a protocol that has no fault."""
+    return f"made-{GROUPS_MIN - len(PROTOCOLS) + PROTOCOLS.index(protocol)}"
 
 
 def _of(number: int, *kinds: str) -> Column:

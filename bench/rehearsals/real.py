@@ -117,6 +117,7 @@ class _Play:
         self._order = itertools.count()
         self._began_s = 0.0
         self._counts: Counter[str] = Counter()
+        self._faults = 0
         self._counted_ms = 0
         self._lost: set[str] = set()
 
@@ -206,7 +207,7 @@ class _Play:
         self._told(
             at_ms,
             f"{members} members, {ready} with partitions, {per_s:.0f} heartbeats/s,"
-            f" {counts[ERRORS]} errors, {counts[LATE_REQUESTS]} late"
+            f" {counts[ERRORS]} errors, {self._faults} faults, {counts[LATE_REQUESTS]} late"
             f"{f', {missing} missing' if missing else ''}",
         )
 
@@ -216,6 +217,7 @@ class _Play:
         if node is None:
             self._say(fault.at, f"{word}: nobody leads now")
             return
+        self._faults += 1
         self._say(fault.at, f"{word} node {node}")
         undo = self._stage.inflict(fault, node)
         if undo is not None:

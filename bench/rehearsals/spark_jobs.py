@@ -7,6 +7,8 @@ import threading
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final
 
+from bench.servers.server import StartError
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
@@ -28,6 +30,18 @@ def bounded(context: SparkContext, within_s: float) -> Iterator[None]:
         yield
     finally:
         timer.cancel()
+
+
+@contextmanager
+def told(what: str) -> Iterator[None]:
+    """Raise StartError with a sentence if Spark fails meanwhile; ``what`` begins it."""
+    from py4j.protocol import Py4JError
+    from pyspark.errors import PySparkException
+
+    try:
+        yield
+    except (PySparkException, Py4JError) as error:
+        raise StartError(f"{what}: {why_failed(error)}") from None
 
 
 def why_failed(error: Exception) -> str:

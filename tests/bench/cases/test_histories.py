@@ -28,6 +28,15 @@ def test_a_check_that_misses_its_fault_or_finds_another_is_told():
     ]
 
 
+def test_a_cost_that_is_the_same_with_its_fault_is_told():
+    groups = {"moved": ("a", "b"), "failed": ("c", "d"), "commits": ("e", "f")}
+    found = {("moved", "a"): 3, ("moved", "b"): 2, ("commits", "e"): 5, ("commits", "f"): 5}
+    assert histories._not_raised(groups, found) == [
+        "failed should be more in c than in d, and is 0 and 0.",
+        "commits should be more in e than in f, and is 5 and 5.",
+    ]
+
+
 @pytest.mark.parametrize("words", [["--rows", "0"], ["--rows", "many"], ["--memory", "2t"]])
 def test_amounts_are_checked(words, capsys):
     with pytest.raises(SystemExit) as stop:

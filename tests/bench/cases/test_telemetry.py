@@ -176,15 +176,19 @@ def test_what_telemetry_costs_is_compared_with_its_limit(
 ) -> None:
     """The exit code is the same: what a machine measures once is no verdict."""
     out = tmp_path / "out.json"
-    for cost, is_kept, said in ((-2.9, True, "kept"), (-3.1, False, "NOT KEPT: -3.1 (c)")):
+    for cost, is_kept, said in (
+        (-2.9, True, "kept"),
+        (-3.1, False, "NOT KEPT: -3.1 (c)"),
+        (3.1, False, "NOT KEPT: 3.1 (c)"),
+    ):
         row = BenchRow(case="c", server="rollcall", rounds=({AGAINST_OFF: cost},))
         bench = replace(cli.BENCHES["telemetry"], run=lambda *_, row=row: [row])
         monkeypatch.setattr(cli, "BENCHES", {"telemetry": bench})
         assert cli.main(["telemetry", "--json", str(out)]) == 0
         last = capsys.readouterr().out.splitlines()[-1]
-        assert last == f"limit: against_off_percent of at least -3: {said}"
+        assert last == f"limit: against_off_percent of at least -3 and at most 3: {said}"
         (limit,) = json.loads(out.read_text())["limits"]
-        assert (limit["figure"], limit["least"]) == (AGAINST_OFF, -3.0)
+        assert (limit["figure"], limit["least"], limit["most"]) == (AGAINST_OFF, -3.0, 3.0)
         assert limit["is_kept"] is is_kept
 
 

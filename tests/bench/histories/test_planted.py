@@ -7,8 +7,8 @@ pytest.importorskip("pyspark")
 from bench.histories.checks import CHECKS, Severity
 from bench.histories.costs import COSTS, by_cause
 from bench.histories.episodes import EXPIRED, LEFT, TOLD_AGAIN
-from bench.histories.made import GROUPS_MIN, PROTOCOLS
-from bench.histories.planted import FAULTS, group_of
+from bench.histories.made import GROUPS_MIN
+from bench.histories.planted import FAULTS, group_of, unharmed
 from bench.histories.prepared import PreparedHistory
 from bench.histories.store import PREFIX, read_facts, read_run
 from bench.histories.verdict import EXAMPLES_MAX, CostLimit, costs_by_group, judge_history
@@ -46,11 +46,6 @@ def costs(with_faults):
     """Return each figure by cost and group."""
     rows = costs_by_group(with_faults).collect()
     return {(row["cost"], row["group_id"]): row["value"] for row in rows}
-
-
-def unharmed(protocol):
-    """Return a group of a protocol in which nothing was planted."""
-    return f"made-{GROUPS_MIN - len(PROTOCOLS) + PROTOCOLS.index(protocol)}"
 
 
 @pytest.mark.parametrize("name", CHECKS)

@@ -1,12 +1,15 @@
 """Scenarios over sockets: simulated and real runs agree, and clusters suffer the faults."""
 
 import json
+import os
 import re
 import signal
 import subprocess
 import sys
+from contextlib import suppress
 from typing import get_args
 
+import psutil
 import pytest
 
 from actors.cli import admin
@@ -19,7 +22,7 @@ from bench.scenarios import simulated
 from bench.scenarios.faults import Fault
 from bench.scenarios.plan import MemberAction
 from tests.java_support import classpath_or_skip
-from tests.waiting import PATIENCE, WITHIN_S, until
+from tests.waiting import PATIENCE, WITHIN_S, patient, until
 
 APART = """
 about = "changes far enough apart that each is a rebalance of its own"
@@ -199,6 +202,7 @@ def test_a_cluster_is_started_for_a_scenario_and_suffers_its_faults(tmp_path):
     done = subprocess.run(rehearse, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     assert re.findall(r"(kill|freeze|cut) node [0-2]", done.stdout) == ["kill", "freeze", "cut"]
+    assert re.search(r"\d members, .* heartbeats/s, \d+ errors, [1-3] faults, ", done.stdout)
     document = json.loads(out.read_text())
     assert (document["run"], document["clean"], document["notes"]) == ("real", True, [])
     assert document["groups"]["a"]["members"] == 3
@@ -218,6 +222,34 @@ def test_an_interrupted_rehearsal_leaves_nothing_behind(node, tmp_path):
         assert admin.list_groups(client, (), ()) == []
     assert said == b"rollcall: The rehearsal was stopped by SIGINT.\n"
     assert running.returncode == 2, "there is no verdict"
+
+
+def test_an_interrupted_rehearsal_stops_its_own_cluster(tmp_path):
+    path, mark = tmp_path / "long.toml", str(tmp_path)
+    path.write_text(FAULTS.replace('"25s"', '"1h"').replace("3s", "30m"))
+
+    def ours() -> set[int]:
+        """Return the processes that know this test's name, whoever started them."""
+        found = set()
+        for process in psutil.process_iter():
+            with suppress(psutil.Error):
+                if process.environ().get("REHEARSAL") == mark:
+                    found.add(process.pid)
+        return found
+
+    with subprocess.Popen(
+        [sys.executable, "-m", "rollcall", "rehearse", str(path)],
+        env={**os.environ, "REHEARSAL": mark},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    ) as running:
+        assert any(b" heartbeats/s" in line for line in running.stdout)
+        assert len(ours()) > 3, "its coordinators are found"
+        running.send_signal(signal.SIGINT)
+        _, said = running.communicate(timeout=patient(120))
+    assert said.splitlines()[-1] == b"rollcall: The rehearsal was stopped by SIGINT."
+    assert running.returncode == 2
+    until(lambda: not ours(), patient(60), "all its processes have ended")
 
 
 def test_every_variant_has_a_cluster_of_its_own(tmp_path):

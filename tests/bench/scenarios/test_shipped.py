@@ -6,11 +6,13 @@ from typing import Final
 import pytest
 from msgspec.structs import replace
 
+from bench.pages.page import page
+from bench.pages.runs import ReportedRun, report
 from bench.rehearsals.comparison import Comparison
 from bench.scenarios import simulated
 from bench.scenarios.files import found, found_variants, names
 from bench.scenarios.plan import expand
-from bench.scenarios.record import GroupCosts
+from bench.scenarios.record import GroupCosts, ScenarioRecord
 from bench.scenarios.scenario import BASE, Scenario
 from bench.scenarios.verdict import ScenarioVerdict, judge
 
@@ -127,10 +129,30 @@ def simulated_verdict(scenario: Scenario) -> ScenarioVerdict:
 
 @pytest.mark.parametrize("name", SHOWS)
 def test_a_shipped_scenario_is_clean_and_shows_what_it_is_about(name: str) -> None:
-    verdict = simulated_verdict(shortened(found(name)))
+    scenario = shortened(found(name))
+    record = simulated.run(scenario, expand(scenario), lambda _at_ms, _text: None)
+    verdict = judge(scenario, record, "simulated")
     assert verdict.is_clean, text_of(verdict)
     costs = {each.group.name: each.costs for each in verdict.groups}
     assert SHOWS[name](costs), text_of(verdict)
+    tells_the_story(scenario, record, verdict)
+
+
+def tells_the_story(scenario: Scenario, record: ScenarioRecord, verdict: ScenarioVerdict) -> None:
+    """The report has what happened as marks, what each group paid, and pictures of groups."""
+    run = ReportedRun(name=BASE, record=record, verdict=verdict)
+    document = report(scenario.name, scenario.about, [run])
+    (told,) = document.runs
+    assert {each.group for each in told.costs} == {each.name for each in scenario.groups}
+    assert {each.group for each in told.stories} <= {each.name for each in scenario.groups}
+    assert told.stories
+    marked = " ".join(mark.text for mark in told.marks)
+    for fault in scenario.faults:
+        assert str(type(fault).__struct_config__.tag) in marked
+    for group in scenario.groups:
+        for behaviour in group.behaviours:
+            assert str(type(behaviour).__struct_config__.tag) in marked
+    assert scenario.about in page(document)
 
 
 HAPPENS: Final = [
