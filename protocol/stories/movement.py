@@ -118,6 +118,8 @@ def _compare(held: Mapping[str, tuple[Unit, ...]], got: Mapping[str, tuple[Unit,
     moved = added = dropped = revoked = 0
     for unit in sorted(before.keys() | after.keys()):
         had, has = before.get(unit, set()), after.get(unit, set())
+        if had == has:
+            continue
         moved += bool(had and has - had)
         added += not had
         dropped += not has
