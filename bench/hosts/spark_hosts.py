@@ -51,7 +51,7 @@ class SparkOnHosts:
         }
         given = [word for name, value in settings.items() for word in ("--conf", f"{name}={value}")]
         command = ("spark-submit", "--master", self.address, *given, str(program), *words)
-        return self.master.popen(*command, env=self._environment(self.master))
+        return self.master.popen(*command, env=self.environment(self.master))
 
     def check(self) -> None:
         """Raise HostError if one of its processes has ended."""
@@ -63,9 +63,10 @@ class SparkOnHosts:
     def _daemon(self, host: NamespaceHost, name: str, *words: str) -> None:
         where = ("--host", host.ip, "--webui-port", "0")
         command = ("spark-class", f"org.apache.spark.deploy.{name}", *where, *words)
-        self._running.append(host.popen(*command, env=self._environment(host)))
+        self._running.append(host.popen(*command, env=self.environment(host)))
 
-    def _environment(self, host: NamespaceHost) -> dict[str, str]:
+    def environment(self, host: NamespaceHost) -> dict[str, str]:
+        """Return the variables of Spark's programs on a host."""
         python = shutil.which("python", path=host.environment()["PATH"])
         assert python is not None
         return {

@@ -73,9 +73,20 @@ def rehearse(spark: SparkOnHosts, cluster: HostCluster, shared: Path) -> None:
     assert (facts["rows"]["started"], facts["rows"]["final"]) == (12, 12)
     files = [*(runs / "run_id=small" / "kind=started").glob("part-*.parquet")]
     assert len(files) == 2, "each worker has written its own"
+    check(spark, runs)
 
 
-@pytest.mark.timeout(500)
+def check(spark: SparkOnHosts, runs: Path) -> None:
+    """Let the workers check a history."""
+    checked = spark.master.run(
+        sys.executable, "-m", "rollcall", "check", str(runs), "--master", spark.address,
+        env=spark.environment(spark.master), wait_s=LOAD_S,
+    )  # fmt: skip
+    assert checked.returncode == 0, checked.stdout + checked.stderr
+    assert checked.stdout.endswith("verdict: clean\n")
+
+
+@pytest.mark.timeout(800)
 def test_spark_submit_runs_the_load_on_two_workers_and_counts_the_members_of_a_lost_one(
     new_hosts: NewHosts,
 ) -> None:

@@ -98,7 +98,9 @@ def test_each_rebalance_has_a_sentence(cluster: Cluster, explain: Explain, proto
     document = json.loads(explain(group, "--json"))
     story = next(each for each in document["rebalances"] if " left" in each["sentence"])
     assert story["who"]["software"].startswith("confluent-kafka")
-    assert story["kept"] == 2
+    assert (story["kept"], story["revoked"]) == (2, 0)
+    joined = next(each for each in document["rebalances"] if "web-2" in each["sentence"])
+    assert (joined["kept"], joined["revoked"]) == (2, 2)
     assert {(each["before"], each["after"]) for each in story["moves"]} == {("web-2", "web-1")}
 
 
@@ -175,7 +177,9 @@ def test_more_of_each_rebalance(cluster: Cluster, explain: Explain) -> None:
         share_out([first])
         told(explain, group, r'member "web 1" \(127\.0\.0\.1\) joined')
         shown = explain(group, "--verbose", "--last", "1")
-    assert re.search(r"1 members; assignor \S+; node \d; ended stable; 0 partitions kept", shown)
+    assert re.search(
+        r"1 members; assignor \S+; node \d; ended stable; 0 partitions kept; 0 revoked", shown
+    )
     assert re.search(rf'{TOPIC}-3: nobody → "web 1"', shown)
     assert re.search(r'by member "web 1" .*, client "web 1", "confluent-kafka', shown)
 
