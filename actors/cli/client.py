@@ -10,6 +10,8 @@ from collections import OrderedDict
 from typing import TYPE_CHECKING, Any, Final
 
 from actors.client.blocking import BlockingConnection
+from actors.client.login import LoginError
+from actors.client.security import PLAINTEXT
 from actors.errors import FailureError
 from actors.waiting import poll
 from protocol.client.connection import NotServedError as BrokerApiNotServedError
@@ -28,6 +30,8 @@ if TYPE_CHECKING:
     from types import TracebackType
 
     from kio.static.protocol import Entity
+
+    from actors.client.security import Security
 
 Address = tuple[str, int]
 
@@ -73,26 +77,42 @@ class UnreachableError(ClientError):
 class AdminConnection:
     """One connection to one broker; its errors are :class:`ClientError`."""
 
-    def __init__(self, address: Address, timeout_s: float, client_id: str) -> None:
+    def __init__(
+        self, address: Address, timeout_s: float, client_id: str, security: Security = PLAINTEXT
+    ) -> None:
         self._address = address
+        self._has_answered = False
+        self._is_plaintext = security == PLAINTEXT
         try:
-            self._connection = BlockingConnection(address, timeout_s, client_id)
+            self._connection = BlockingConnection(address, timeout_s, client_id, security=security)
         except OSError as error:
             raise UnreachableError(f"{shown(address)} cannot be reached: {error}") from None
+        except (LoginError, BadFrame, FrameError) as error:
+            raise ClientError(f"{shown(address)}: {error}") from None
 
     def ask(self, message: Any) -> Any:
         """Send a request and return its response."""
         at = shown(self._address)
         try:
-            return self._connection.ask(message)
+            answer = self._connection.ask(message)
         except BrokerApiNotServedError as error:
             raise ApiNotServedError(f"{at} does not serve {API[error.api_key].name}") from None
         except TimeoutError:
             raise SilentError(f"{at} did not answer in time") from None
+        except ConnectionError as error:
+            raise UnreachableError(f"{at}: {error}{self._guess()}") from None
         except OSError as error:
             raise UnreachableError(f"{at}: {error}") from None
         except (BadFrame, FrameError) as error:
-            raise ClientError(f"{at}: {error}") from None
+            raise ClientError(f"{at}: {error}{self._guess()}") from None
+        self._has_answered = True
+        return answer
+
+    def _guess(self) -> str:
+        """Say what may be wrong with a server that never answered in plaintext."""
+        if self._has_answered or not self._is_plaintext:
+            return ""
+        return "; it may want TLS or a login (security.protocol)"
 
     def close(self) -> None:
         """Close the connection."""
@@ -107,7 +127,9 @@ class AdminClient:
         bootstrap: Sequence[Address],
         timeout_s: float = TIMEOUT_S,
         client_id: str = CLIENT_ID,
+        security: Security = PLAINTEXT,
     ) -> None:
+        self._security = security
         self._bootstrap = list(bootstrap)
         self._client_id = client_id
         self._timeout_s = timeout_s
@@ -124,6 +146,11 @@ class AdminClient:
         trace: TracebackType | None,
     ) -> None:
         self.close()
+
+    @property
+    def nearest(self) -> Address:
+        """The broker that is asked first: the first of those given that could be reached."""
+        return self._bootstrap[0]
 
     def close(self) -> None:
         """Close all connections."""
@@ -154,7 +181,7 @@ class AdminClient:
         connection = self._connections.get(address)
         if connection is None:
             connection = self._connections[address] = AdminConnection(
-                address, self._timeout_s, self._client_id
+                address, self._timeout_s, self._client_id, self._security
             )
         try:
             return connection.ask(message)

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 from actors.cli.client import AdminClient, parse_bootstrap
 from actors.cli.output.documents import add_json_flag
 from actors.cli.output.progress import WorkProgress
-from actors.cli.session import note
+from actors.cli.session import add_security_flag, note
+from actors.client.security import read_security
 from actors.errors import BadInputError
 
 if TYPE_CHECKING:
@@ -43,6 +44,7 @@ def add_parser(subparsers: _SubParsersAction[ArgumentParser]) -> None:
         ("--replication-factor", REPLICAS, "replicas of each partition"),
     ):
         parser.add_argument(flag, type=int, metavar="N", help=f"{what} (default: as {config})")
+    add_security_flag(parser)
     add_json_flag(parser, "what the backup holds")
     parser.set_defaults(run=_import)
     export = subparsers.add_parser("export", help="write groups of a backup to a real Kafka")
@@ -58,6 +60,7 @@ def add_parser(subparsers: _SubParsersAction[ArgumentParser]) -> None:
         action="store_true",
         help="commit the offsets as a client does, without members; nothing is restarted",
     )
+    add_security_flag(export)
     add_json_flag(export, "what was written")
     export.set_defaults(run=_export)
 
@@ -90,7 +93,8 @@ def _read(args: Namespace) -> ImportedCluster:
         return read_directories([path.absolute() for path in args.segments], note)
     from actors.cli.kafka_logs import read_cluster
 
-    with AdminClient(_addresses(args)) as client:
+    security = read_security(args.command_config)
+    with AdminClient(_addresses(args), security=security) as client:
         return read_cluster(client)
 
 
@@ -99,10 +103,10 @@ def _export(args: Namespace) -> int:
     from actors.backup.selection import select
     from actors.cli.kafka_logs import ADMIN_CLIENT_ID, commit_all, write_all
 
-    addresses = _addresses(args)
+    addresses, security = _addresses(args), read_security(args.command_config)
     backup: Path = args.directory.absolute()
     chosen = select(backup, verify(backup), args.group)
-    with AdminClient(addresses, client_id=ADMIN_CLIENT_ID) as client:
+    with AdminClient(addresses, client_id=ADMIN_CLIENT_ID, security=security) as client:
         say: Callable[[str], object] = (lambda _line: None) if args.json else print
         write = commit_all if args.offsets_only else write_all
         document = write(client, chosen, say)

@@ -24,7 +24,7 @@ from protocol.stories.sentence import (
     sentence,
     short_sentence,
 )
-from protocol.stories.storms import find_storm, storm_lines
+from protocol.stories.storms import WINDOW_MS, find_storm, storm_lines
 from protocol.stories.under_way import under_way_sentence
 
 if TYPE_CHECKING:
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 
     from actors.cli.client import AdminClient
     from actors.cli.stories import Answered
+    from protocol.stories.storms import RebalanceStorm
     from protocol.stories.story import RebalanceStory, Unserved, Who
     from protocol.stories.under_way import UnderWay
 
@@ -172,6 +173,8 @@ def _figures(story: RebalanceStory) -> str:
         facts.append(f"{story.fix_ups} fix-ups")
     if story.kept is not None:
         facts.append(f"{story.kept} {plain(story.units)} kept")
+    if story.revoked is not None:
+        facts.append(f"{story.revoked} revoked")
     return "; ".join(facts)
 
 
@@ -217,6 +220,8 @@ def _follow(client: AdminClient, answered: Answered, args: Namespace) -> None:
     """Print what is new or was told to its end, until the command is stopped."""
     sys.stdout.flush()
     seen = {each.key: each.revision for each in answered.stories}
+    storms = _Storms()
+    storms.news(answered.stories)  # it is printed
     told_now = _moment(answered.now)
     while True:
         time.sleep(FOLLOW_S)
@@ -225,18 +230,38 @@ def _follow(client: AdminClient, answered: Answered, args: Namespace) -> None:
         except ClientError as error:
             complain(str(error))
             continue
+        is_news = False
         for story in newer.stories:
             if seen.get(story.key, -1) >= story.revision:
                 continue
             seen[story.key] = story.revision
+            is_news = True
             if args.json:
                 print(json.dumps(story_as_json(story)), flush=True)
             else:
                 print("\n".join(story_lines(story, args)), flush=True)
+        if is_news and (storm := storms.news(newer.stories)) is not None:
+            document = json.dumps({"storm": asdict(storm)})
+            print(document if args.json else "\n".join(storm_lines(storm)), flush=True)
         if newer.now is not None and told_now != _moment(newer.now):
             document = json.dumps({"under_way": _now_as_json(newer.now)})
             print(document if args.json else _now_line(newer.now), flush=True)
         told_now = _moment(newer.now)
+
+
+class _Storms:
+    """The storms of one group that is followed."""
+
+    def __init__(self) -> None:
+        self._told_ms = -WINDOW_MS
+
+    def news(self, stories: Sequence[RebalanceStory]) -> RebalanceStorm | None:
+        """Return the storm that there is now, once in ten minutes."""
+        now = wall_ms()
+        storm = find_storm(stories, now) if now - self._told_ms >= WINDOW_MS else None
+        if storm is not None:
+            self._told_ms = now
+        return storm
 
 
 def _moment(now: UnderWay | None) -> tuple[object, ...]:

@@ -46,7 +46,10 @@ def add_parser(subparsers: _SubParsersAction[ArgumentParser]) -> None:
         metavar="M",
         help="the id of a member; may be repeated",
     )
-    parser.add_argument("--all-members", action="store_true", help="all members of the group")
+    parser.add_argument(
+        "--all", "--all-members", dest="all_members", action="store_true",
+        help="all members of the group",
+    )  # fmt: skip
     parser.add_argument(
         "--reason",
         default=admin.REMOVED,
@@ -82,7 +85,7 @@ def _wanted(client: AdminClient, args: Namespace) -> list[MemberIdentity]:
     named = [MemberIdentity(member_id="", group_instance_id=i) for i in args.instance_id]
     named += [MemberIdentity(member_id=m, group_instance_id=None) for m in args.member_id]
     if bool(named) == args.all_members:
-        raise BadInputError("give either --instance-id and --member-id, or --all-members")
+        raise BadInputError("give either --instance-id and --member-id, or --all")
     if args.all_members:
         named = [
             MemberIdentity(member_id=each.member_id, group_instance_id=each.instance_id)

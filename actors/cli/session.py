@@ -12,6 +12,7 @@ from actors.cli import discovery
 from actors.cli.client import AdminClient, parse_bootstrap
 from actors.cli.output.documents import add_json_flag
 from actors.cli.output.tables import documents, table
+from actors.client.security import read_security
 from actors.errors import BadInputError, ExitCode
 
 if TYPE_CHECKING:
@@ -28,6 +29,7 @@ def add_connection_flags(parser: ArgumentParser) -> None:
         metavar="HOST:PORT",
         help="any server of the cluster (default: the cluster of this machine)",
     )
+    add_security_flag(parser)
     parser.add_argument(
         "--data-dir", type=Path, metavar="DIR", help="the cluster of this data directory"
     )
@@ -42,6 +44,16 @@ def add_connection_flags(parser: ArgumentParser) -> None:
         default=15_000,
         metavar="MS",
         help="how long to wait for a response (default: %(default)s)",
+    )
+
+
+def add_security_flag(parser: ArgumentParser) -> None:
+    """Add the flag of a client's settings."""
+    parser.add_argument(
+        "--command-config",
+        type=Path,
+        metavar="FILE",
+        help="a properties file with settings of a client: security.protocol, sasl.* and ssl.*",
     )
 
 
@@ -62,7 +74,8 @@ def connected(command: Callable[[AdminClient, Namespace], int]) -> Callable[[Nam
             addresses = parse_bootstrap(bootstrap)
         except ValueError as error:
             raise BadInputError(str(error)) from None
-        with AdminClient(addresses, args.timeout / 1_000) as client:
+        security = read_security(args.command_config)
+        with AdminClient(addresses, args.timeout / 1_000, security=security) as client:
             code = command(client, args)
         if args.json and args.documents is not None:
             print(json.dumps(args.documents))

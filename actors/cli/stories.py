@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from actors.cli import admin
-from actors.cli.client import ApiNotServedError, ClientError
+from actors.cli.client import ApiNotServedError, ClientError, shown
 from failover.apis.events import EVENTS
 from failover.apis.stories import STORIES
 from failover.catalogue.cluster_view import GROUP
@@ -57,7 +57,7 @@ def ask(client: AdminClient, group_id: str) -> Answered:
             failed = str(error)
     known = [each for each in answers if each is not None]
     if not known:
-        raise ClientError(failed or "this cluster does not remember rebalances: it is no Rollcall")
+        raise ClientError(failed or _is_no_rollcall(client.nearest))
     return _merged(known, silent)
 
 
@@ -112,6 +112,13 @@ def begin_sentence(answered: Answered, what: str) -> str:
 def shown_time(ms: int) -> str:
     """Return a time as people and tools read it."""
     return datetime.fromtimestamp(ms / 1_000, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def _is_no_rollcall(address: Address) -> str:
+    return (
+        "this cluster does not remember rebalances: it is no Rollcall;"
+        f" use `rollcall watch --bootstrap {shown(address)}`"
+    )
 
 
 def _entry(client: AdminClient, address: Address, group_id: str, key: str) -> dict[str, Any] | None:

@@ -15,6 +15,7 @@ import socket
 import sys
 import threading
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -32,6 +33,7 @@ from actors.logs.file import log_to_file
 from actors.logs.line_format import format_of
 from actors.priority import EVENT_LOOP_NICENESS, raise_own_priority
 from actors.skip_hypothesis import skip_hypothesis
+from failover.routing import partition_for
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -91,7 +93,9 @@ class CoordinatorActor:
             "service.instance.id": coordinator_name(node_id),
             "rollcall.cluster_id": spec.cluster_id,
         }
-        self._telemetry = telemetry = Telemetry(resource)
+        self._telemetry = telemetry = Telemetry(
+            resource, partition_of=partial(partition_for, partitions=spec.partitions)
+        )
         secret = read_secret(Path(spec.data_dir))
         ours = ray_peers.RayPeers(node_id, spec.partitions, secret)
         workers = ray_peers.RayWorkers()

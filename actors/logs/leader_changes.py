@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import logging
 from dataclasses import dataclass
 from enum import StrEnum
+from itertools import chain
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 
@@ -11,7 +13,7 @@ from actors.logs.line_format import utc
 from failover.partition_kinds import title_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 SINGLY_MAX: Final = 3
 """Changes with one reason that have a line each; more of them share a line."""
@@ -21,6 +23,9 @@ NAMED_MAX: Final = 12
 
 LINES_MAX: Final = 12
 """The lines of one batch of changes; the others are counted."""
+
+CHANGES: Final = "changes"
+"""The field of a line that has its changes as values: no format of log lines prints it."""
 
 
 class ChangeReason(StrEnum):
@@ -97,7 +102,7 @@ class LeaderChange:
 def leader_messages(changes: Iterable[LeaderChange]) -> Iterator[tuple[str, Mapping[str, Any]]]:
     """Return log lines with their fields: a line for each change, or one for many that are alike.
 
-    There are at most :data:`LINES_MAX` and one more.
+    There are at most :data:`LINES_MAX` and one more. Each change is in :data:`CHANGES` of one line.
     """
     alike: dict[tuple[bool, str], list[LeaderChange]] = {}
     for change in changes:
@@ -106,19 +111,40 @@ def leader_messages(changes: Iterable[LeaderChange]) -> Iterator[tuple[str, Mapp
     yield from lines[:LINES_MAX]
     left = [fields for _, fields in lines[LINES_MAX:]]
     if left:
-        yield f"{len(left)} more lines about changes of leaders were left out", {}
+        more = f"{len(left)} more lines about changes of leaders were left out"
+        yield more, {CHANGES: tuple(chain.from_iterable(fields[CHANGES] for fields in left))}
+
+
+class LeaderChanges(logging.Handler):
+    """Hands over the changes that log lines are about, in the thread that logs; ``told`` gets each.
+
+    Lines below INFO are not needed; a logger that logs less than INFO hands over nothing.
+    """
+
+    def __init__(self, told: Callable[[LeaderChange], None]) -> None:
+        super().__init__(logging.INFO)
+        self._told = told
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Hand over what a line is about."""
+        for change in getattr(record, CHANGES, ()):
+            self._told(change)
 
 
 def _lines(changes: Sequence[LeaderChange]) -> Iterator[tuple[str, Mapping[str, Any]]]:
     if len(changes) <= SINGLY_MAX:
         for change in changes:
-            yield f"{_what(change)} {_where(change)}{_tail(change)}", change.fields
+            fields = {**change.fields, CHANGES: (change,)}
+            yield f"{_what(change)} {_where(change)}{_tail(change)}", fields
         return
     first = min(changes, key=lambda change: change.at_ms)
     named = ", ".join(_where(change) for change in changes[:NAMED_MAX])
     more = len(changes) - NAMED_MAX
     others = f" and {more} more" if more > 0 else ""
-    yield f"{_what(first)} {len(changes)} partitions{_tail(first)}: {named}{others}", {}
+    yield (
+        f"{_what(first)} {len(changes)} partitions{_tail(first)}: {named}{others}",
+        {CHANGES: (*changes,)},
+    )
 
 
 def _what(change: LeaderChange) -> str:

@@ -71,6 +71,7 @@ EPOCH: Final = "epoch"
 LAG: Final = "consumergroup-lag"
 OFFSET: Final = "consumergroup-current-offset"
 LAG_LEFT_OUT: Final = "consumergroup-lag-left-out"
+OFFSETS_LEFT_OUT: Final = "consumergroup-offsets-left-out"
 """What is known of the offsets of a watched cluster."""
 
 PARTITION_LABELS: Final = ("topic", "partition")

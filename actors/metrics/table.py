@@ -37,6 +37,7 @@ from actors.metrics.names import (
     MEMBERS_LEFT_OUT,
     OFFSET,
     OFFSET_COUNTS,
+    OFFSETS_LEFT_OUT,
     PARTITION_LABELS,
     PARTITIONS,
     PERCENTILES,
@@ -456,9 +457,15 @@ ROWS: Final = (
     ),
     _of_lag(
         LAG_LEFT_OUT,
-        "{offset}",
+        "{record}",
         ("kafka_consumergroup_lag_left_out", "rollcall.consumergroup.lag-left-out"),
-        "Committed offsets in a watched cluster that are not shown one by one.",
+        "Sum of the lag in a watched cluster of groups that are not shown one by one.",
+    ),
+    _of_lag(
+        OFFSETS_LEFT_OUT,
+        "{offset}",
+        ("kafka_consumergroup_offsets_left_out", "rollcall.consumergroup.offsets-left-out"),
+        "Committed offsets in a watched cluster of groups that are not shown one by one.",
     ),
 )
 """Every metric. A new one is a row here and a line of ``docs/metrics.md``."""

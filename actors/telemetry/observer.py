@@ -17,6 +17,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
 from actors.clock import wall_ms
+from actors.logs.leader_changes import LeaderChange, LeaderChanges
 from actors.metrics.row import MetricSource
 from actors.telemetry.drops import TelemetryDrops
 from actors.telemetry.log_messages import log_fields, log_message, log_message_for_many
@@ -41,6 +42,7 @@ if TYPE_CHECKING:
     from protocol.groups.facts import Fact
 
 _log = logging.getLogger("rollcall.groups")
+_coordinator_log = logging.getLogger("rollcall.coordinator")
 _own_log = logging.getLogger("rollcall.telemetry")
 
 FACTS_WAITING_MAX: Final = 20_000
@@ -64,9 +66,16 @@ class Telemetry:
     """The log lines and traces of one process's groups."""
 
     def __init__(
-        self, resource: Mapping[str, str | int], facts_waiting_max: int = FACTS_WAITING_MAX
+        self,
+        resource: Mapping[str, str | int],
+        facts_waiting_max: int = FACTS_WAITING_MAX,
+        partition_of: Callable[[str], int] | None = None,
     ) -> None:
-        """``resource`` has this process's attributes, such as ``service.instance.id``."""
+        """``resource`` has this process's attributes, such as ``service.instance.id``.
+
+        ``partition_of`` returns the partition of a group, if that is known. If traces are exported,
+        changes of leaders that this process's coordinator logs are traces, too.
+        """
         self.drops = TelemetryDrops()
         self._contexts = RunContexts()
         self._exports = exports_traces(os.environ)
@@ -74,14 +83,21 @@ class Telemetry:
         _own_log.info("traces go %s", self.traces_go)
         self._resource = resource
         self._waiting_max = facts_waiting_max
-        self._facts: SimpleQueue[Fact | None] = SimpleQueue()
+        self._partition_of = partition_of
+        self._facts: SimpleQueue[Fact | LeaderChange | None] = SimpleQueue()
         self._closing = threading.Event()
         self._closing_deadline_s = 0.0
+        self._leaders = LeaderChanges(self._queue)
+        if self._exports:
+            _coordinator_log.addHandler(self._leaders)
         self._thread = threading.Thread(target=self._run, name="telemetry", daemon=True)
         self._thread.start()
 
     def observe(self, fact: Fact) -> None:
         """Queue a fact; never blocks, never raises."""
+        self._queue(fact)
+
+    def _queue(self, fact: Fact | LeaderChange) -> None:
         if self._facts.qsize() >= self._waiting_max:
             self.drops.count_facts(1)
             return
@@ -98,6 +114,7 @@ class Telemetry:
     def close(self, timeout_s: float = 5.0) -> None:
         """Process and deliver the remaining facts, for about ``timeout_s`` at most; blocks."""
         if not self._closing.is_set():
+            _coordinator_log.removeHandler(self._leaders)
             self._closing_deadline_s = time.monotonic() + timeout_s
             self._closing.set()
             self._facts.put(None)
@@ -119,7 +136,7 @@ class Telemetry:
             traces.close(max(self._closing_deadline_s - time.monotonic(), 0.1))
         self.drops.report(finally_=True)
 
-    def _take(self) -> list[Fact]:
+    def _take(self) -> list[Fact | LeaderChange]:
         """Wait for facts and return a batch; empty if only a report of drops is due."""
         try:
             first = self._facts.get(timeout=self._idle_s())
@@ -144,13 +161,19 @@ class Telemetry:
         try:
             from actors.telemetry.traces import Traces
 
-            return Traces(self._resource, self.drops, contexts=self._contexts)
+            return Traces(
+                self._resource,
+                self.drops,
+                contexts=self._contexts,
+                partition_of=self._partition_of,
+            )
         except Exception as error:
             _own_log.warning("traces cannot be exported: %s: %s", type(error).__name__, error)
             self.drops.is_failing = True
             return None
 
-    def _tell(self, facts: list[Fact], traces: Traces | None) -> None:
+    def _tell(self, taken: list[Fact | LeaderChange], traces: Traces | None) -> None:
+        facts = [each for each in taken if not isinstance(each, LeaderChange)]
         says_sentences = _log.isEnabledFor(logging.INFO)
         if not says_sentences and traces is None:
             return
@@ -159,8 +182,11 @@ class Telemetry:
             for line, fields in _log_messages(facts, moved):
                 _log.info("%s", line, extra=dict(fields))
         if traces is not None:
-            for fact in facts:
-                traces.tell(fact, moved.get(id(fact)))
+            for each in taken:
+                if isinstance(each, LeaderChange):
+                    traces.tell_leader(each)
+                else:
+                    traces.tell(each, moved.get(id(each)))
 
 
 def exports_traces(environ: Mapping[str, str]) -> bool:

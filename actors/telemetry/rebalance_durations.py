@@ -1,29 +1,33 @@
-"""How long rebalances take, by the type of the group and by what triggered them."""
+"""How long rebalances take, by the type of the group and by what caused them.
+
+The causes are those of stories: a member that left because its application did not poll, or that an
+administrator removed, is told from one that left.
+"""
 
 from __future__ import annotations
 
 from collections import OrderedDict
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeVar
 
 from actors.telemetry.histograms import SLOW_S, Histogram
 from protocol.groups.facts import (
     GroupConverted,
     GroupDeleted,
     GroupReconciled,
-    MemberEvent,
     RebalanceEnded,
     RebalanceOutcome,
     TargetAssigned,
 )
+from protocol.stories.causes import of_target, of_trigger
 
 if TYPE_CHECKING:
     from protocol.groups.facts import Fact
+    from protocol.stories.causes import Cause
+
+V = TypeVar("V")
 
 RECONCILING_MAX: Final = 10_000
 """The limit of groups that may be reconciling; beyond it the oldest is not counted."""
-
-NOT_KNOWN: Final = "not-known"
-"""The trigger of a rebalance that another coordinator saw begin."""
 
 
 class RebalanceDurations:
@@ -35,33 +39,41 @@ class RebalanceDurations:
 
     def __init__(self) -> None:
         self.histogram = Histogram(SLOW_S)
-        self._begun: OrderedDict[str, TargetAssigned] = OrderedDict()
+        self._begun: OrderedDict[str, tuple[TargetAssigned, Cause]] = OrderedDict()
+        self._converted: OrderedDict[str, None] = OrderedDict()
 
     def observe(self, fact: Fact) -> None:
         """Count the rebalance that ends with a fact, if one does."""
         match fact:
             case RebalanceEnded(outcome=RebalanceOutcome.STABLE):
                 began_ms, ended_ms = fact.phases[0].started_ms, fact.phases[-1].ended_ms
-                self._add(ended_ms - began_ms, "classic", fact.trigger)
+                self._add(ended_ms - began_ms, "classic", of_trigger(fact.trigger, fact.reason))
             case TargetAssigned():
-                self._begun.setdefault(fact.group_id, fact)
-                if len(self._begun) > RECONCILING_MAX:
-                    self._begun.popitem(last=False)
+                is_converted = self._converted.pop(fact.group_id, 0) is None
+                if fact.group_id not in self._begun:
+                    _put(
+                        self._begun,
+                        fact.group_id,
+                        (fact, of_target(fact, is_converted=is_converted)),
+                    )
             case GroupReconciled():
-                begun = self._begun.pop(fact.group_id, None)
-                if begun is not None and fact.members:
-                    passed_ms = fact.time_ms - begun.changed_ms
-                    self._add(passed_ms, begun.group_type, trigger_of(begun))
-            case GroupDeleted() | GroupConverted():
+                found = self._begun.pop(fact.group_id, None)
+                if found is not None and fact.members:
+                    begun, cause = found
+                    self._add(fact.time_ms - begun.changed_ms, begun.group_type, cause)
+            case GroupDeleted():
                 self._begun.pop(fact.group_id, None)
+                self._converted.pop(fact.group_id, None)
+            case GroupConverted():
+                self._begun.pop(fact.group_id, None)
+                _put(self._converted, fact.group_id, None)
 
-    def _add(self, passed_ms: int, group_type: str, trigger: str) -> None:
-        self.histogram.add(max(passed_ms, 0) / 1000, group_type, trigger)
+    def _add(self, passed_ms: int, group_type: str, cause: Cause) -> None:
+        self.histogram.add(max(passed_ms, 0) / 1000, group_type, cause.value)
 
 
-def trigger_of(fact: TargetAssigned) -> str:
-    """Return what moved the group's epoch, in the words of traces."""
-    cause = fact.cause
-    if isinstance(cause, MemberEvent):
-        return f"member-{cause.kind}"
-    return str(cause) if cause is not None else NOT_KNOWN
+def _put(kept: OrderedDict[str, V], group_id: str, value: V) -> None:
+    """Keep a value for a group; beyond the limit the oldest makes room."""
+    kept[group_id] = value
+    if len(kept) > RECONCILING_MAX:
+        kept.popitem(last=False)

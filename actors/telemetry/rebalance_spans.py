@@ -246,6 +246,11 @@ def trigger_of(cause: MemberEvent | TopicsCause | None) -> str | None:
 # --- what all have
 
 
+def append_span(ended_ms: int, fact: ResultReplicated) -> ChildSpan:
+    """Return the time from the end of a classic group's rebalance to the append of its result."""
+    return ChildSpan("append", min(ended_ms, fact.appended_ms), fact.appended_ms)
+
+
 def replicate_span(fact: ResultReplicated) -> ChildSpan:
     """Return the time from the append of a result to its commit."""
     said: Attributes = {

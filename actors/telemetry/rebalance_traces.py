@@ -3,7 +3,8 @@
 A classic group's rebalance is one fact. That of a consumer, share or streams group (KIP-848) starts
 with what bumped the group epoch, continues with an assignor run whose result is written, and ends
 when every member has its new target assignment or when the next target replaces it. That the result
-is replicated may be known only after the trace has ended: it is then a late span.
+is replicated may be known only after the trace has ended: it is then a late span. Of a classic
+group so is the append of its result.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from typing import TYPE_CHECKING, Final, TypeAlias, TypeVar
 from actors.telemetry.rebalance_spans import (
     Attributes,
     ChildSpan,
+    append_span,
     classic_attributes,
     classic_spans,
     member_attributes,
@@ -95,12 +97,12 @@ class Trace:
 
 
 @dataclass(frozen=True, slots=True)
-class LateSpan:
-    """A span of a rebalance whose trace has ended before."""
+class LateSpans:
+    """Spans below the root of a rebalance whose trace has ended before."""
 
     group_id: str
     number: int
-    span: ChildSpan
+    spans: tuple[ChildSpan, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,8 +121,9 @@ class RebalanceTraces:
         self._recent = RecentEvents[GroupEvent](EVENTS_PER_TRACE_MAX, EVENTS_KEPT_MAX)
         self._reconciling: OrderedDict[str, _Reconciling] = OrderedDict()
         self._converted: OrderedDict[str, None] = OrderedDict()
+        self._unreplicated: OrderedDict[str, tuple[int, int]] = OrderedDict()
 
-    def tell(self, fact: Fact, moved: PartitionMovement | None) -> Iterator[Trace | LateSpan]:
+    def tell(self, fact: Fact, moved: PartitionMovement | None) -> Iterator[Trace | LateSpans]:
         """Add a fact; return the trace that it completes, if any."""
         group_id = fact.group_id
         match fact:
@@ -141,6 +144,7 @@ class RebalanceTraces:
                 self._recent.forget(group_id)
                 self._reconciling.pop(group_id, None)
                 self._converted.pop(group_id, None)
+                self._unreplicated.pop(group_id, None)
             case GroupConverted():
                 yield from self._end(group_id, fact.time_ms, CONVERTED, ((), ()))
                 self._recent.add(fact)
@@ -153,6 +157,8 @@ class RebalanceTraces:
         events = self._recent.take(fact.group_id, started_ms, ended_ms, ended_ms)
         own = [each for each in events if isinstance(each, MemberEvent)]
         is_new = not fact.generation_before
+        if fact.outcome is not RebalanceOutcome.RESTARTED:
+            _put(self._unreplicated, fact.group_id, (fact.generation_after, ended_ms))
         return Trace(
             fact.group_id,
             fact.generation_after,
@@ -163,12 +169,18 @@ class RebalanceTraces:
             failover_ms=None if is_new else _failover(fact.elected_ms, started_ms),
         )
 
-    def _replicated(self, fact: ResultReplicated) -> Iterator[LateSpan]:
+    def _replicated(self, fact: ResultReplicated) -> Iterator[LateSpans]:
+        generation, ended_ms = self._unreplicated.get(fact.group_id, (None, 0))
+        if generation == fact.number:  # of a classic group
+            del self._unreplicated[fact.group_id]
+            spans = (append_span(ended_ms, fact), replicate_span(fact))
+            yield LateSpans(fact.group_id, fact.number, spans)
+            return
         known = self._reconciling.get(fact.group_id)
         if known is not None and known.fact.epoch_after == fact.number:
             self._reconciling[fact.group_id] = replace(known, replicated=fact)
         else:
-            yield LateSpan(fact.group_id, fact.number, replicate_span(fact))
+            yield LateSpans(fact.group_id, fact.number, (replicate_span(fact),))
 
     def _end(
         self,

@@ -9,27 +9,27 @@ from collections import OrderedDict, deque
 from typing import TYPE_CHECKING, Final
 
 from opentelemetry.context import Context
-from opentelemetry.sdk.resources import SERVICE_NAME, OTELResourceDetector, Resource
+from opentelemetry.sdk.resources import (
+    SERVICE_INSTANCE_ID,
+    SERVICE_NAME,
+    OTELResourceDetector,
+    Resource,
+)
 from opentelemetry.sdk.trace import ReadableSpan, SpanProcessor, TracerProvider
 from opentelemetry.sdk.trace.export import SpanExporter, SpanExportResult
 from opentelemetry.sdk.trace.id_generator import RandomIdGenerator
-from opentelemetry.trace import (
-    Link,
-    NonRecordingSpan,
-    SpanContext,
-    TraceFlags,
-    set_span_in_context,
-)
+from opentelemetry.trace import Link, NonRecordingSpan, SpanContext, set_span_in_context
 
 from actors.telemetry.failover_traces import Failover, Failovers
-from actors.telemetry.rebalance_traces import LateSpan, RebalanceTraces
+from actors.telemetry.rebalance_traces import LateSpans, RebalanceTraces
 from actors.telemetry.root_names import ROOT_NAMES
 from actors.telemetry.run_contexts import RunContexts
 from actors.telemetry.transports import TRANSPORTS, file_of, protocol_of
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
+    from actors.logs.leader_changes import LeaderChange
     from actors.telemetry.drops import TelemetryDrops
     from actors.telemetry.rebalance_spans import Attributes, ChildSpan
     from actors.telemetry.rebalance_traces import Trace
@@ -53,11 +53,15 @@ class Traces:
         drops: TelemetryDrops,
         exporter: SpanExporter | None = None,
         contexts: RunContexts | None = None,
+        partition_of: Callable[[str], int] | None = None,
     ) -> None:
         """Export as the standard variables say, or to ``exporter``.
 
-        ``contexts`` has the ids that workers were told of runs.
+        ``contexts`` has the ids that workers were told of runs. ``partition_of`` returns the
+        partition of a group, if that is known.
         """
+        self._node = resource.get(SERVICE_INSTANCE_ID)
+        self._partition_of = partition_of
         self._ids = GivenIds()
         self._provider = TracerProvider(
             resource=resource_of(resource), shutdown_on_exit=False, id_generator=self._ids
@@ -73,10 +77,15 @@ class Traces:
     def tell(self, fact: Fact, moved: PartitionMovement | None) -> None:
         """Export the trace of a rebalance that ends with this fact, if any."""
         for told in self._traces.tell(fact, moved):
-            if isinstance(told, LateSpan):
+            if isinstance(told, LateSpans):
                 self._export_late(told)
             else:
                 self._export(told)
+
+    def tell_leader(self, change: LeaderChange) -> None:
+        """Take a change of the leader of a partition; a begin is a failover."""
+        if change.begins:
+            self._failovers.began(change)
 
     def tell_failovers(self, now_ms: int | None) -> None:
         """Export the failovers that are due at a time (Unix ms); None: all."""
@@ -91,7 +100,7 @@ class Traces:
     def _export(self, trace: Trace) -> None:
         run = self._contexts.take(trace.group_id, trace.run) if trace.run else None
         self._ids.give(run.trace_id if run else None, None)
-        failover = None if trace.failover_ms is None else self._failover(trace.failover_ms)
+        failover = self._failover(trace)
         root = self._tracer.start_span(
             ROOT_NAMES[trace.cause],
             context=Context(),
@@ -124,39 +133,26 @@ class Traces:
                 self._export_below(below, set_span_in_context(span, Context()), run)
         span.end(_ns(each.ended_ms))
 
-    def _export_late(self, late: LateSpan) -> None:
+    def _export_late(self, late: LateSpans) -> None:
         root = self._roots.pop((late.group_id, late.number), None)
         if root is not None:
             inside = set_span_in_context(NonRecordingSpan(root), Context())
-            self._export_below(late.span, inside, None)
+            for span in late.spans:
+                self._export_below(span, inside, None)
 
-    def _failover(self, elected_ms: int) -> Failover:
-        """Return the failover at a time; its span has its ids from the first rebalance on."""
-        known = self._failovers.at(elected_ms)
-        if known is None:
-            drawn = RandomIdGenerator()
-            flags = TraceFlags(TraceFlags.SAMPLED)
-            context = SpanContext(
-                drawn.generate_trace_id(),
-                drawn.generate_span_id(),
-                is_remote=False,
-                trace_flags=flags,
-            )
-            known = Failover(elected_ms, context, elected_ms)
-            oldest = self._failovers.add(known)
-            if oldest is not None:
-                self._export_failover(oldest)
-        return known
+    def _failover(self, trace: Trace) -> Failover | None:
+        """Return the failover that touched a rebalance, if one did."""
+        if trace.failover_ms is None:
+            return None
+        partition = None if self._partition_of is None else self._partition_of(trace.group_id)
+        return self._failovers.at(partition, trace.failover_ms)
 
     def _export_failover(self, failover: Failover) -> None:
         self._ids.give(failover.context.trace_id, failover.context.span_id)
         span = self._tracer.start_span(
             "failover",
             context=Context(),
-            attributes={
-                "messaging.system": "kafka",
-                "rollcall.failover.rebalances": failover.touched,
-            },
+            attributes=_known({**failover.attributes, "rollcall.failover.node": self._node}),
             start_time=_ns(failover.elected_ms),
             links=[Link(each) for each in failover.links],
         )

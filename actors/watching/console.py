@@ -54,7 +54,7 @@ class WatchedSource:
         self._bootstrap = bootstrap
         self._session = session
         self._ends = ends
-        self._lag = WatchedLag(session, ends)
+        self._lag = WatchedLag(session, ends, metrics)
         self._metrics = metrics
         self._threads = ThreadPoolExecutor(THREADS, "watched")
 

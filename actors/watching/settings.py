@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
+from actors.client.command_config import JAAS, read_command_config
 from actors.errors import BadInputError
-from protocol.config import ConfigError
-from protocol.properties import parse_properties
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -33,8 +31,7 @@ GROUP_ID: Final = "rollcall-watch"
 """librdkafka wants a group id; nothing joins the group, or commits for it."""
 
 NOT_SET: Final = ("bootstrap.servers", *OWN)
-SILENTLY_LEFT: Final = frozenset({"key.deserializer", "value.deserializer", "sasl.jaas.config"})
-_LOGIN: Final = re.compile(r'\b(username|password)\s*=\s*"((?:[^"\\]|\\.)*)"')
+SILENTLY_LEFT: Final = frozenset({"key.deserializer", "value.deserializer", JAAS})
 
 
 def read_settings(path: Path | None, bootstrap: str) -> dict[str, str | int | bool]:
@@ -42,12 +39,9 @@ def read_settings(path: Path | None, bootstrap: str) -> dict[str, str | int | bo
 
     The names are librdkafka's; of Kafka's Java clients ``sasl.jaas.config`` is known, too.
     """
-    given = {} if path is None else _read(path)
+    given = {} if path is None else read_command_config(path)
     if refused := [name for name in NOT_SET if name in given]:
         raise BadInputError(f"{path} sets {refused[0]}, which `rollcall watch` sets by itself")
-    login = given.get("sasl.jaas.config", "")
-    for name, value in _LOGIN.findall(login):
-        given.setdefault(f"sasl.{name}", re.sub(r"\\(.)", r"\1", value))
     known = {name: value for name, value in given.items() if name not in SILENTLY_LEFT}
     return {
         "group.id": GROUP_ID,
@@ -56,12 +50,3 @@ def read_settings(path: Path | None, bootstrap: str) -> dict[str, str | int | bo
         **OWN,
         "bootstrap.servers": bootstrap,
     }
-
-
-def _read(path: Path) -> dict[str, str]:
-    try:
-        return parse_properties(path.read_text())
-    except OSError as error:
-        raise BadInputError(f"{path} cannot be read: {error.strerror}") from None
-    except (ConfigError, UnicodeDecodeError) as error:
-        raise BadInputError(f"{path} is no properties file: {error}") from None

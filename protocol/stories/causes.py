@@ -65,7 +65,8 @@ class Cause(StrEnum):
 class CauseRow:
     """How a cause is told, after the member's name or as a clause, and what to do about many.
 
-    ``advice`` names the settings that a person would change.
+    ``advice`` names the settings that a person would change, if there are some; it says what may be
+    skipped or lost if they are changed.
     """
 
     text: str
@@ -80,6 +81,9 @@ _UP_TO_CLIENTS: Final = (
 _TOO_SLOW: Final = (
     "the client does not answer in time: raise max.poll.interval.ms (it is the rebalance timeout),"
     " or lower max.poll.records so that each poll has less to do"
+)
+_FOUND_LATER: Final = (
+    "with auto.offset.reset=earliest, as latest skips what a partition got before it was found"
 )
 
 CAUSES: Final[Mapping[Cause, CauseRow]] = MappingProxyType(
@@ -109,7 +113,7 @@ CAUSES: Final[Mapping[Cause, CauseRow]] = MappingProxyType(
         Cause.SUBSCRIBED: CauseRow(
             "subscribes to other topics",
             "members of one group should subscribe to the same topics: look for two versions of the"
-            " application with one group.id",
+            " application in one group",
         ),
         Cause.UPDATED: CauseRow(
             "has another process, endpoint, host or tags",
@@ -117,8 +121,8 @@ CAUSES: Final[Mapping[Cause, CauseRow]] = MappingProxyType(
         ),
         Cause.LEADER_REJOINED: CauseRow(
             "joined again: as the leader it asks for a rebalance",
-            "the leader sees a change of its topics: raise metadata.max.age.ms, or stop creating"
-            " topics that its pattern matches",
+            "the leader sees a change of its topics: stop creating topics that its pattern matches,"
+            f" or raise metadata.max.age.ms ({_FOUND_LATER})",
         ),
         Cause.GAVE_UP: CauseRow(
             "gave up partitions and joined again, as a cooperative assignor asks",
@@ -126,7 +130,9 @@ CAUSES: Final[Mapping[Cause, CauseRow]] = MappingProxyType(
             " needs none of these",
         ),
         Cause.ENFORCED: CauseRow(
-            "asked for a rebalance", "the application calls enforceRebalance(): call it less often"
+            "asked for a rebalance",
+            "the application calls enforceRebalance(): call it less often; in Kafka Streams raise"
+            " probing.rebalance.interval.ms",
         ),
         Cause.STATIC_REPLACED: CauseRow(
             "came back under a new member id",
@@ -135,17 +141,19 @@ CAUSES: Final[Mapping[Cause, CauseRow]] = MappingProxyType(
         ),
         Cause.STATIC_CHANGED: CauseRow(
             "came back with other protocols or topics",
-            "deploy one version of the application at a time: static members come back changed",
+            "static members come back changed: give all clients the same"
+            " partition.assignment.strategy and topics, and deploy one version at a time",
         ),
         Cause.TOPICS_CHANGED: CauseRow(
             "its topics have changed",
             "topics are created, deleted or enlarged often: subscribe by name, or raise"
-            " metadata.max.age.ms of classic consumers",
+            f" metadata.max.age.ms of classic consumers ({_FOUND_LATER})",
             is_of_member=False,
         ),
         Cause.REGEX_RESOLVED: CauseRow(
             "a regular expression matches other topics",
-            "narrow the regular expression of the subscription, or create fewer topics that match",
+            "narrow the regular expression of the subscription, create fewer topics that match, or"
+            f" raise group.consumer.regex.refresh.interval.ms ({_FOUND_LATER})",
             is_of_member=False,
         ),
         Cause.SHARE_STATE: CauseRow(
@@ -207,6 +215,7 @@ REASONS: Final[tuple[tuple[str, Cause], ...]] = (
     ("subscription has changed", Cause.SUBSCRIBED),
     ("need to revoke partitions", Cause.GAVE_UP),
     ("rebalance enforced", Cause.ENFORCED),
+    ("triggered followup rebalance", Cause.ENFORCED),
     ("notcoordinator", Cause.FAILOVER),
     ("not the correct coordinator", Cause.FAILOVER),
     ("coordinatornotavailable", Cause.FAILOVER),

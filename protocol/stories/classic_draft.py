@@ -74,6 +74,7 @@ def draft(fact: RebalanceEnded, events: Sequence[MemberEvent]) -> RebalanceStory
         moved=None if counted is None else counted.moved,
         added=None if counted is None else counted.added,
         dropped=None if counted is None else counted.dropped,
+        revoked=None if counted is None else counted.revoked,
         moves=moves,
         more_moves=more_moves,
         unserved=unserved,

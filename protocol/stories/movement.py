@@ -13,7 +13,7 @@ from protocol.groups.topic_numbers import INDEX_MASK, TOPIC_SHIFT, TopicNumbers
 from protocol.wire.embedded import decode_assignment
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Collection, Iterable, Mapping
     from typing import TypeAlias
 
     from protocol.groups.facts import TargetChange
@@ -45,7 +45,8 @@ class Movement:
     """``transfers`` are ordered by unit; ``held`` is what each member had before.
 
     Of the units, ``moved`` have an owner that they did not have, ``added`` had none before, and
-    ``dropped`` have none now. In a share group a unit may have several owners.
+    ``dropped`` have none now. In a share group a unit may have several owners. ``revoked`` counts
+    how often a member that is still there had to give up one of them.
     """
 
     transfers: tuple[Transfer, ...]
@@ -54,6 +55,7 @@ class Movement:
     moved: int = 0
     added: int = 0
     dropped: int = 0
+    revoked: int = 0
 
 
 def of_classic(before: Mapping[str, bytes], after: Mapping[str, bytes]) -> Movement | None:
@@ -67,8 +69,17 @@ def of_classic(before: Mapping[str, bytes], after: Mapping[str, bytes]) -> Movem
     return None if held is None or got is None else _compare(held, got)
 
 
-def of_target(group_type: str, change: TargetChange, bytes_max: int = BYTES_MAX) -> Movement | None:
-    """Compare the targets of the members that got another one; None if they are too large."""
+def of_target(
+    group_type: str,
+    change: TargetChange,
+    bytes_max: int = BYTES_MAX,
+    *,
+    spares: Collection[str] = (),
+) -> Movement | None:
+    """Compare the targets of the members that got another one; None if they are too large.
+
+    ``spares`` are members that have none any more and are still there.
+    """
     size = 0
     for values in (change.before.values(), (value for _, value in change.after)):
         for value in values:
@@ -79,7 +90,8 @@ def of_target(group_type: str, change: TargetChange, bytes_max: int = BYTES_MAX)
     held, got = _read(read, change.before.items()), _read(read, change.after)
     if held is None or got is None:
         return None
-    return _compare(held, {name: units for name, units in got.items() if name in change.members})
+    got = {name: units for name, units in got.items() if name in change.members}
+    return _compare(held, {**dict.fromkeys(spares, ()), **got})
 
 
 def _read(
@@ -97,22 +109,28 @@ def _read(
 
 
 def _compare(held: Mapping[str, tuple[Unit, ...]], got: Mapping[str, tuple[Unit, ...]]) -> Movement:
-    """Pair, for each unit, the members that lost it with those that got it."""
+    """Pair, for each unit, the members that lost it with those that got it.
+
+    Members that are not in ``got`` are gone.
+    """
     before, after = _owners(held), _owners(got)
     transfers: list[Transfer] = []
-    moved = added = dropped = 0
+    moved = added = dropped = revoked = 0
     for unit in sorted(before.keys() | after.keys()):
         had, has = before.get(unit, set()), after.get(unit, set())
+        if had == has:
+            continue
         moved += bool(had and has - had)
         added += not had
         dropped += not has
+        revoked += sum(each in got for each in had - has)
         lost: list[str | None] = [*sorted(had - has)]
         gained: list[str | None] = [*sorted(has - had)]
         count = max(len(lost), len(gained))
         lost += [None] * (count - len(lost))
         gained += [None] * (count - len(gained))
         transfers += map(Transfer, [unit] * count, lost, gained)
-    return Movement(tuple(transfers), len(after), held, moved, added, dropped)
+    return Movement(tuple(transfers), len(after), held, moved, added, dropped, revoked)
 
 
 def _owners(units: Mapping[str, tuple[Unit, ...]]) -> dict[Unit, set[str]]:

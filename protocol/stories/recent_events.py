@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from collections import OrderedDict, deque
-from typing import Generic, Protocol, TypeVar
+from typing import Final, Generic, Protocol, TypeVar
+
+EVENTS_PER_GROUP: Final = 128
+"""Events of one group that wait for its story."""
 
 
 class GroupEvent(Protocol):

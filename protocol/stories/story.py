@@ -112,9 +112,10 @@ class RebalanceStory:
     ``node_id`` and ``number`` identify the story; a later ``revision`` replaces an earlier one.
     ``before`` and ``after`` are generations or assignment epochs, -1 where there was no rebalance.
     ``who`` caused it, if a member did. Of the ``total`` assigned ``units``, ``moved`` have another
-    owner, ``added`` had none and ``dropped`` have none now; None: not known. ``members_changed``
-    have another share than before (-1: not known). ``fix_ups`` counts members that left or were
-    replaced while the assignor ran. ``failover_ms``: how long before the begin its coordinator had
+    owner, ``added`` had none and ``dropped`` have none now; ``revoked`` is how many of them members
+    that are still there had to give up; None: not known. ``members_changed`` have another share
+    than before (-1: not known). ``fix_ups`` counts members that left or were replaced while the
+    assignor ran. ``failover_ms``: how long before the begin its coordinator had
     taken over; None: long ago, or not known. ``inferred``: from what the cause was concluded, if
     only the records of another cluster are known; "" where it was seen.
     """
@@ -145,6 +146,7 @@ class RebalanceStory:
     moved: int | None = None
     added: int | None = None
     dropped: int | None = None
+    revoked: int | None = None
     moves: tuple[Move, ...] = ()
     more_moves: int = 0
     unserved: tuple[Unserved, ...] = ()

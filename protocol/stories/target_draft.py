@@ -9,12 +9,13 @@ from protocol.groups.facts import MemberEvent
 from protocol.stories import causes, members, movement, parts
 from protocol.stories.classic_draft import ENDINGS
 from protocol.stories.members import Names
+from protocol.stories.recent_events import EVENTS_PER_GROUP
 from protocol.stories.story import RebalanceStory, StoryOutcome, Wait, Waited, cut
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from protocol.groups.facts import GroupReconciled, TargetAssigned
+    from protocol.groups.facts import GroupReconciled, TargetAssigned, TargetChange
     from protocol.stories.movement import Movement, Unit
 
 
@@ -80,7 +81,8 @@ class TargetDraft:
     ) -> RebalanceStory:
         change: Movement | None = None
         if fact.change is not None and fact.change.is_whole:
-            change = movement.of_target(fact.group_type, fact.change)
+            spares = _spares(fact.change, events)
+            change = movement.of_target(fact.group_type, fact.change, spares=spares)
         names, is_unknown = self._names, fact.partitions_moved == movement.NOT_COUNTED
         moves, more_moves = parts.moves(change, names, fact.units) if change else ((), 0)
         if change is None:
@@ -122,6 +124,7 @@ class TargetDraft:
             moved=change.moved if change else (None if is_unknown else fact.partitions_moved),
             added=None if change is None else change.added,
             dropped=None if change is None else change.dropped,
+            revoked=None if change is None else change.revoked,
             moves=moves,
             more_moves=more_moves,
             events=told,
@@ -161,3 +164,16 @@ class TargetDraft:
             events=told,
             more_events=more_events,
         )
+
+
+def _spares(change: TargetChange, events: Sequence[MemberEvent]) -> list[str]:
+    """Return the members that became spares: they have no target any more, and did not go.
+
+    After so many events that some are forgotten, nobody can tell them from members that are gone.
+    """
+    if len(events) >= EVENTS_PER_GROUP:
+        return []
+    gone = {each.member_id for each in parts.gone_of(events)}
+    gone |= {each.previous_member_id for each in events if each.previous_member_id is not None}
+    have_targets = {member_id for member_id, _ in change.after}
+    return [each for each in change.before if each not in gone and each not in have_targets]

@@ -22,7 +22,7 @@ from protocol.groups.facts import (
 from protocol.stories import classic_draft, members
 from protocol.stories.causes import Cause
 from protocol.stories.history import STORIES_PER_GROUP
-from protocol.stories.recent_events import RecentEvents
+from protocol.stories.recent_events import EVENTS_PER_GROUP, RecentEvents
 from protocol.stories.story import GROUP_ID_MAX, RebalanceStory, StoryOutcome, cut
 from protocol.stories.target_draft import TargetDraft
 
@@ -31,7 +31,6 @@ if TYPE_CHECKING:
 
     from protocol.groups.facts import Fact
 
-EVENTS_PER_GROUP: Final = 128
 EVENTS_MAX: Final = 50_000
 """The most events of all groups that wait for a story; the group that was quiet longest goes."""
 

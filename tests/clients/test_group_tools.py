@@ -10,14 +10,17 @@ from __future__ import annotations
 
 import re
 import subprocess
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, redirect_stdout
 from io import StringIO
 
 import pytest
 
+from actors.cli import admin
+from actors.cli.client import AdminClient, parse_bootstrap
 from actors.cli.main import main
+from actors.errors import ExitCode
 from tests.clients import confluent, servers, wire
 from tests.clients.confluent import create_topics
 from tests.clients.java import PROGRAMS, TOOL_MS, java, rollcall
@@ -30,8 +33,12 @@ STREAMS = "org.apache.kafka.tools.streams.StreamsGroupCommand"
 GROUP, TOPIC = "the-group", "the-topic"
 PARTITIONS = 4
 VIEWS: Sequence[Sequence[str]] = ((), ("--offsets",), ("--members",), ("--state",))
-REMARKS = (" has no active members.", " has no offset information.")
-"""How lines end that Kafka's tools print beside their tables; ours goes to standard error."""
+REMARKS = re.compile(
+    r".* has no (active members|offset information)\."
+    r"|Request succeeded for deleting offsets .*"
+    r"|Warn: Partition .* is empty\. Falling back to latest known offset\."
+)
+"""Lines that Kafka's tools print beside their tables; ours go to standard error."""
 
 SETTLED_S = patient(60)
 SESSION_MS = "3600000"
@@ -124,6 +131,17 @@ def run_ours(bootstrap: str, *words: str) -> list[str]:
     return [f"DONE {code}", *sorted(filter(None, map(plain, printed.getvalue().splitlines())))]
 
 
+def tables(lines: Sequence[str]) -> Sequence[str]:
+    """Leave out what Kafka's tool prints beside tables.
+
+    It says a refusal in its tables' place, and ends with any code; ours prints nothing there, and
+    fails.
+    """
+    left = [line for line in lines if not REMARKS.fullmatch(line)]
+    is_refused = any(line.startswith("Error: ") for line in left)
+    return [f"DONE {ExitCode.FAILURE}"] if is_refused else left
+
+
 class ClassicMember:
     """A member of a classic group; ``static...`` has its id as its instance id."""
 
@@ -203,6 +221,13 @@ class Both:
                 assert isinstance(member, ClassicMember)
                 member.commit(offset)
 
+    def commit_without_members(self) -> None:
+        """Commit an offset of each partition for a group that has no members."""
+        offsets = dict.fromkeys(((TOPIC, number) for number in range(PARTITIONS)), 0)
+        for bootstrap in self._bootstraps:
+            with AdminClient(parse_bootstrap(bootstrap)) as client:
+                admin.commit_offsets(client, GROUP, offsets)
+
     def settle(self) -> None:
         """Heartbeat until all members have the newest target assignment."""
         for number in range(len(self._bootstraps)):
@@ -222,19 +247,45 @@ class Both:
             for more in ((), ("--verbose",)):
                 self.run(tool, "--describe", "--group", GROUP, *view, *more, ours=ours)
 
-    def run(self, tool: str, *words: str, ours: bool = False) -> None:
+    def run(
+        self,
+        tool: str,
+        *words: str,
+        ours: bool = False,
+        again: Callable[[], None] = lambda: None,
+    ) -> None:
         """Run a tool on both servers, and note it if they do not print the same.
 
-        ``ours``: ``rollcall groups`` must print it, too, on both servers.
+        ``ours``: ``rollcall groups`` must print the same tables on both servers, or fail where the
+        tool says an error, after ``again`` has prepared once more what the tool has taken away.
         """
         on_kafka, here = self._pool.map(lambda each: each.run(tool, *words), self._tools)
         print(" ".join(words), *on_kafka, sep="\n  ")  # noqa: T201 - what Kafka prints
         self._compare(words, {"Kafka": on_kafka, "Rollcall": here})
         if ours:
+            again()
             for bootstrap, theirs in zip(self._bootstraps, (on_kafka, here), strict=True):
-                tables = [line for line in theirs if not line.endswith(REMARKS)]
                 printed = run_ours(bootstrap, *words)
-                self._compare(words, {f"Kafka's tool at {bootstrap}": tables, "Ours": printed})
+                said = {f"Kafka's tool at {bootstrap}": tables(theirs), "Ours": printed}
+                self._compare(words, said)
+
+    def run_ours(self, *words: str) -> None:
+        """Run only ``rollcall groups``: it must print and end the same on both servers."""
+        on_kafka, here = (run_ours(bootstrap, *words) for bootstrap in self._bootstraps)
+        self._compare(words, {"Ours on Kafka": on_kafka, "Ours on Rollcall": here})
+
+    def delete(self, tool: str, again: Callable[[], None]) -> None:
+        """Delete the group by a tool, then once more by our command, on both servers.
+
+        Both say it in a sentence of their own; the group must be gone after either.
+        """
+        both_ways = (lambda *words: self.run(tool, *words)), self.run_ours
+        for number, way in enumerate(both_ways):
+            if number:
+                again()
+            self.run(tool, "--list", ours=True)
+            way("--delete", "--group", GROUP)
+            self.run(tool, "--list", ours=True)
 
     def _compare(self, words: Sequence[str], printed: Mapping[str, Sequence[str]]) -> None:
         one, other = printed.values()
@@ -290,6 +341,13 @@ def test_kafka_consumer_groups_prints_what_it_prints_on_kafka(
     def described(*, ours: bool = True) -> None:
         both.describe(CONSUMER, ours=ours)
 
+    def reset(*words: str) -> None:
+        both.run(CONSUMER, "--reset-offsets", "--group", GROUP, *words, ours=True)
+
+    def commit() -> None:
+        words = ("--group", GROUP, "--topic", TOPIC, "--to-earliest", "--execute")
+        both.run(CONSUMER, "--reset-offsets", *words)
+
     described(ours=False)
     both.join(kind, member_ids[0])
     described()
@@ -300,11 +358,24 @@ def test_kafka_consumer_groups_prints_what_it_prints_on_kafka(
     for words in ((), ("--state",), ("--type",), ("--state", "stable"), ("--state", "empty")):
         both.run(CONSUMER, "--list", *words, ours=True)
     both.run(CONSUMER, "--delete", "--group", GROUP)
+    both.run_ours("--delete", "--group", GROUP)
     for each in member_ids:
         both.leave(each)
     described()
-    both.run(CONSUMER, "--delete", "--group", GROUP)
-    both.run(CONSUMER, "--list")
+    reset("--topic", TOPIC, "--to-earliest", "--dry-run")
+    reset("--topic", TOPIC, "--to-latest", "--execute")
+    described()
+    reset("--topic", f"{TOPIC}:0,2", "--to-offset", "0", "--execute")
+    reset("--topic", TOPIC, "--shift-by", "-1", "--dry-run")
+    reset("--topic", TOPIC, "--by-duration", "PT1H", "--execute")
+    reset("--topic", TOPIC, "--to-datetime", "2026-01-01T00:00:00.000", "--execute")
+    reset("--all-topics", "--to-current", "--execute")
+    reset("--all-topics", "--to-current", "--export", "--dry-run")
+    for topic in (f"{TOPIC}:1", TOPIC):
+        words = ("--delete-offsets", "--group", GROUP, "--topic", topic)
+        both.run(CONSUMER, *words, ours=True, again=commit)
+        described()
+    both.delete(CONSUMER, again=commit)
     assert not both.differences, "\n".join(both.differences)
 
 
@@ -312,27 +383,35 @@ def test_kafka_share_groups_prints_what_it_prints_on_kafka(both: Both) -> None:
     def described(*, ours: bool = False) -> None:
         both.describe(SHARE, ours=ours)
 
-    def reset(*words: str) -> None:
-        both.run(SHARE, "--reset-offsets", "--group", GROUP, *words)
+    def reset(*words: str, ours: bool = True) -> None:
+        both.run(SHARE, "--reset-offsets", "--group", GROUP, *words, ours=ours)
+
+    def come_and_go() -> None:
+        both.join(ShareMember, "member-1")
+        both.leave("member-1")
+
+    def start() -> None:
+        reset("--topic", TOPIC, "--to-earliest", "--execute", ours=False)
 
     described()
     both.join(ShareMember, "member-1")
     described(ours=True)
     both.join(ShareMember, "member-2")
     described(ours=True)
-    both.run(SHARE, "--list")
-    both.run(SHARE, "--list", "--state")
-    both.run(SHARE, "--list", "--state", "stable,empty")
-    both.run(SHARE, "--list", "--state", "empty")
+    both.run(SHARE, "--list", ours=True)
+    both.run(SHARE, "--list", "--state", ours=True)
+    both.run(SHARE, "--list", "--state", "stable,empty", ours=True)
+    both.run(SHARE, "--list", "--state", "empty", ours=True)
     both.run(SHARE, "--describe", "--all-groups", "--state")
     reset("--topic", TOPIC, "--to-earliest", "--execute")
     both.run(SHARE, "--delete-offsets", "--group", GROUP, "--topic", TOPIC)
     both.run(SHARE, "--delete", "--group", GROUP)
+    both.run_ours("--delete", "--group", GROUP)
     both.leave("member-1")
     described()
     both.leave("member-2")
     described(ours=True)
-    both.run(SHARE, "--list", "--state")
+    both.run(SHARE, "--list", "--state", ours=True)
     reset("--topic", TOPIC, "--to-earliest", "--dry-run")
     reset("--topic", TOPIC, "--to-latest", "--execute")
     described()
@@ -344,12 +423,12 @@ def test_kafka_share_groups_prints_what_it_prints_on_kafka(both: Both) -> None:
     described()
     both.run(SHARE, "--delete-offsets", "--group", GROUP, "--topic", "missing")
     both.run(SHARE, "--delete-offsets", "--group", "no-group", "--topic", TOPIC)
-    both.run(SHARE, "--delete-offsets", "--group", GROUP, "--topic", TOPIC)
+    words = ("--delete-offsets", "--group", GROUP, "--topic", TOPIC)
+    both.run(SHARE, *words, ours=True, again=start)
     described(ours=True)
     both.run(SHARE, "--delete", "--group", "no-group")
-    both.run(SHARE, "--delete", "--group", GROUP)
+    both.delete(SHARE, again=come_and_go)
     described()
-    both.run(SHARE, "--list")
     assert not both.differences, "\n".join(both.differences)
 
 
@@ -357,22 +436,27 @@ def test_kafka_streams_groups_prints_what_it_prints_on_kafka(both: Both) -> None
     def described(*, ours: bool = False) -> None:
         both.describe(STREAMS, ours=ours)
 
-    def reset(*words: str) -> None:
-        both.run(STREAMS, "--reset-offsets", "--group", GROUP, *words)
+    def reset(*words: str, ours: bool = True) -> None:
+        both.run(STREAMS, "--reset-offsets", "--group", GROUP, *words, ours=ours)
+
+    def come_and_go() -> None:
+        both.join(StreamsMember, "member-1")
+        both.leave("member-1")
 
     described()
     both.join(StreamsMember, "member-1")
     described(ours=True)
     both.join(StreamsMember, "member-2")
     described(ours=True)
-    both.run(STREAMS, "--list")
-    both.run(STREAMS, "--list", "--state")
-    both.run(STREAMS, "--list", "--state", "stable,empty")
-    both.run(STREAMS, "--list", "--state", "empty")
+    both.run(STREAMS, "--list", ours=True)
+    both.run(STREAMS, "--list", "--state", ours=True)
+    both.run(STREAMS, "--list", "--state", "stable,empty", ours=True)
+    both.run(STREAMS, "--list", "--state", "empty", ours=True)
     both.run(STREAMS, "--describe", "--all-groups", "--state")
     reset("--input-topic", TOPIC, "--to-earliest", "--execute")
     both.run(STREAMS, "--delete-offsets", "--group", GROUP, "--input-topic", TOPIC)
     both.run(STREAMS, "--delete", "--group", GROUP)
+    both.run_ours("--delete", "--group", GROUP)
     both.leave("member-1")
     described()
     both.leave("member-2")
@@ -387,10 +471,18 @@ def test_kafka_streams_groups_prints_what_it_prints_on_kafka(both: Both) -> None
     reset("--input-topic", f"{TOPIC}:9", "--to-earliest", "--execute")
     reset("--all-input-topics", "--to-current", "--execute", "--export")
     reset("--all-input-topics", "--to-earliest", "--execute", "--delete-all-internal-topics")
-    both.run(STREAMS, "--delete-offsets", "--group", GROUP, "--all-input-topics")
+    both.run(STREAMS, "--delete-offsets", "--group", GROUP, "--all-input-topics", ours=True)
+    both.commit_without_members()
+    reset("--input-topic", TOPIC, "--to-earliest", "--dry-run")
+    reset("--input-topic", f"{TOPIC}:0,2", "--to-latest", "--execute")
+    reset("--all-input-topics", "--to-current", "--execute", "--export")
+    reset("--all-input-topics", "--to-earliest", "--execute")
+    for selected in (("--input-topic", f"{TOPIC}:1"), ("--all-input-topics",)):
+        words = ("--delete-offsets", "--group", GROUP, *selected)
+        both.commit_without_members()
+        both.run(STREAMS, *words, ours=True, again=both.commit_without_members)
     described(ours=True)
     both.run(STREAMS, "--delete", "--group", "no-group")
-    both.run(STREAMS, "--delete", "--group", GROUP)
+    both.delete(STREAMS, again=come_and_go)
     described()
-    both.run(STREAMS, "--list")
     assert not both.differences, "\n".join(both.differences)

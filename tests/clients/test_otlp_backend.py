@@ -13,6 +13,8 @@ from confluent_kafka import Consumer
 from actors.telemetry.observer import Telemetry
 from actors.telemetry.root_names import ROOT_NAMES
 from actors.telemetry.transports import TRANSPORTS
+from bench.rehearse import BAD_INPUT
+from bench.rehearse import main as rehearse
 from protocol.stories.causes import Cause
 from protocol.watching.watch import ClusterWatch
 from tests.actors.telemetry.causes.test_causes import PAIRS, TYPES
@@ -34,6 +36,7 @@ from tests.waiting import patient, until
 
 BUILD_S = 1200
 CLOSE_S = patient(10)
+JOINED = ROOT_NAMES[Cause.JOINED]
 
 
 @pytest.fixture(scope="module")
@@ -284,3 +287,42 @@ def rollcall(*words: str) -> str:
     )
     assert done.returncode == 0, done.stderr
     return done.stdout
+
+
+REHEARSAL = """
+about = "a member comes"
+duration = "4s"
+topics.rehearsed.partitions = 4
+[[groups]]
+name = "rehearsed"
+topics = ["rehearsed"]
+heartbeat_interval_ms = 500
+behaviours = [{ do = "scale", at = "2s", replicas = 4 }]
+"""
+
+
+def test_a_rehearsal_is_found_in_the_backend_beside_the_rebalances_that_it_caused(
+    exporting: str, jaeger: Jaeger, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "backend.toml"
+    path.write_text(REHEARSAL)
+    for name, value in variables(jaeger, "cluster").items():
+        monkeypatch.setenv(name, value)
+    assert rehearse([str(path), "--bootstrap", exporting]) != BAD_INPUT
+    run = find(jaeger, "cluster", run__kind="rehearsal", run__name="backend")
+    top = root(run)
+    assert top["operationName"] == "rehearsal backend"
+    assert top["tags"]["rollcall.run.verdict"] in ("clean", "not-clean"), "by the machine's speed"
+    (scale,) = (span for span in run if parents(span))
+    assert (scale["operationName"], parents(scale)) == ("scale", [top["spanID"]])
+    assert scale["tags"]["rollcall.run.text"] == "rehearsed: scale"
+    until(partial(caused, jaeger, top), FOUND_S, "a rebalance is beside the run")
+    assert all(each["traceID"] != top["traceID"] for each in caused(jaeger, top))
+
+
+def caused(jaeger: Jaeger, run: dict[str, Any]) -> list[dict[str, Any]]:
+    """Ask for the rebalances of joining members that began in the time of a run."""
+    found = jaeger.traces("cluster", **{"rollcall.rebalance.cause": Cause.JOINED})
+    roots = [span for trace in found for span in trace if span["operationName"] == JOINED]
+    end = run["startTime"] + run["duration"]
+    return [each for each in roots if run["startTime"] <= each["startTime"] <= end]

@@ -22,6 +22,7 @@ from tests.clients.confluent import QUIET
 from tests.clients.confluent import admin as admin_of
 from tests.clients.java import java
 from tests.conftest import rollcall
+from tests.exchange.logging_in import logins_are_taken, mistakes_are_told
 from tests.exchange.watched_console import Pages, are_shown, in_a_browser
 from tests.exchange.watched_groups import WatchedGroup
 from tests.exchange.watched_kafka import (
@@ -72,6 +73,14 @@ def refused(kafka: AclKafka, config: Path) -> tuple[int, str]:
     assert ran.stdout == ""
     (sentence,) = ran.stderr.splitlines()
     return ran.returncode, sentence
+
+
+def test_commands_log_in_at_a_kafka(
+    kafka: AclKafka, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """By each mechanism, with and without TLS; each mistake is one sentence."""
+    logins_are_taken(kafka, tmp_path, capsys)
+    mistakes_are_told(kafka, tmp_path, capsys)
 
 
 def test_the_groups_of_a_kafka_are_explained(

@@ -32,7 +32,7 @@ EXPOSED: Final = (
     r'kafka_consumergroup_members{consumergroup="KIND",coordinator="0"} 1\.0',
     rf'kafka_consumergroup_lag{{consumergroup="KIND",partition="0",topic="{TOPIC}"}} 3\.0',
     rf'kafka_consumergroup_current_offset{{consumergroup="KIND",partition="3",topic="{TOPIC}"}} 97',
-    'trigger="member-expired"',
+    'trigger="session-expired"',
 )
 """What Prometheus reads of the same group."""
 

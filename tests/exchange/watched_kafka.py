@@ -17,6 +17,7 @@ from confluent_kafka.admin import (
 )
 
 from actors.errors import ExitCode
+from tests.certificates import Authority
 from tests.clients import servers
 from tests.exchange.groups_of_all_types import KAFKA_SETTINGS
 from tests.program import Program
@@ -29,17 +30,27 @@ if TYPE_CHECKING:
 TOPIC, LOG = "orders", "__consumer_offsets"
 TOLD_S = patient(60)
 LOGIN = "org.apache.kafka.common.security.plain.PlainLoginModule required"
-USERS = ("watcher", "describer", "nobody")
+SCRAM_LOGIN = "org.apache.kafka.common.security.scram.ScramLoginModule required"
+OPERATOR = "operator"
+USERS = ("watcher", "describer", "nobody", OPERATOR)
+SCRAM = ("SCRAM-SHA-256", "SCRAM-SHA-512")
+PLAIN_USERS = f"{LOGIN} " + " ".join(f'user_{name}="secret"' for name in USERS) + ";"
 SETTINGS = {
     **KAFKA_SETTINGS,
     **servers.COMMON,
     "num.partitions": "4",
     "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
-    "super.users": "User:ANONYMOUS",
-    "sasl.enabled.mechanisms": "PLAIN",
-    "listener.name.watched.plain.sasl.jaas.config": f"{LOGIN} "
-    + " ".join(f'user_{name}="secret"' for name in USERS)
-    + ";",
+    "super.users": f"User:ANONYMOUS;User:{OPERATOR}",
+    "sasl.enabled.mechanisms": ",".join(("PLAIN", *SCRAM)),
+    **{
+        f"listener.name.{listener}.{mechanism.lower()}.sasl.jaas.config": users
+        for listener in ("watched", "secret")
+        for mechanism, users in (
+            ("PLAIN", PLAIN_USERS),
+            *((name, f"{SCRAM_LOGIN};") for name in SCRAM),
+        )
+    },
+    "listener.name.secret.ssl.keystore.type": "PEM",
     "group.consumer.min.session.timeout.ms": "1000",
     "group.consumer.session.timeout.ms": str(SESSION_MS),
     "group.consumer.min.heartbeat.interval.ms": "100",
@@ -50,19 +61,25 @@ SETTINGS = {
 
 
 class AclKafka(servers.KafkaServer):
-    """A broker with a second listener, whose users must log in."""
+    """A broker with two more listeners, whose users must log in; ``secret`` has TLS as well."""
 
     def __init__(self, directory: Path) -> None:
         super().__init__(directory, SETTINGS, 2)
-        self.watched = f"127.0.0.1:{servers.free_ports(1)[0]}"
+        self.watched, self.secret = (f"127.0.0.1:{port}" for port in servers.free_ports(2))
+        directory.mkdir(parents=True, exist_ok=True)
+        self.authority = Authority(directory)
+        self._keystore = self.authority.issue("broker")
 
     def _properties(self, logs: Path) -> dict[str, str]:
         given = super()._properties(logs)
         protocols = given["listener.security.protocol.map"]
         return {
             **given,
-            "listeners": f"{given['listeners']},WATCHED://{self.watched}",
-            "listener.security.protocol.map": f"{protocols},WATCHED:SASL_PLAINTEXT",
+            "listeners": f"{given['listeners']},WATCHED://{self.watched},SECRET://{self.secret}",
+            "listener.security.protocol.map": (
+                f"{protocols},WATCHED:SASL_PLAINTEXT,SECRET:SASL_SSL"
+            ),
+            "listener.name.secret.ssl.keystore.location": str(self._keystore),
         }
 
 

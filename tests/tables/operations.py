@@ -256,6 +256,14 @@ RUNS: Final[Mapping[str, Run]] = {
     "rollcall export --bootstrap-server --group": Run(_KAFKA),
     "rollcall export --bootstrap-server --offsets-only": Run(_KAFKA),
     "--group": Run(_KAFKA),
+    # Commands at a real Kafka
+    "--bootstrap-server": Run(
+        "tests/actors/cli/test_command_config.py::test_a_wrong_file_is_bad_input"
+    ),
+    "--command-config": Run(
+        "tests/exchange/test_watch_kafka.py::test_commands_log_in_at_a_kafka",
+        ("tests/exchange/logging_in.py::logins_are_taken",),
+    ),
 }
 
 CLOSED: Final = (

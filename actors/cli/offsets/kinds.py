@@ -27,7 +27,8 @@ if TYPE_CHECKING:
 CLASSIC: Final = "classic"
 """The type of a group that is not listed, unless the operator names another."""
 
-DELETED: Final = "deleted"
+DELETED: Final = "Successful"
+"""The status of deleted offsets, in the word of Kafka's tools."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -35,6 +35,7 @@ def add_offset_flags(parser: ArgumentParser) -> None:
     """Add the flags that select offsets and the new values."""
     parser.add_argument(
         "--topic",
+        "--input-topic",
         action="append",
         default=[],
         metavar="T[:P,P...]",
@@ -42,6 +43,7 @@ def add_offset_flags(parser: ArgumentParser) -> None:
     )
     parser.add_argument(
         "--all-topics",
+        "--all-input-topics",
         action="store_true",
         help="all topics for which the group has offsets; all input topics of a streams group",
     )

@@ -126,7 +126,7 @@ def run(args: Namespace) -> int:
     )
     printer = _Printer(args)
     session, ends = WatchSession(reader, options, printer), PartitionEnds(reader)
-    exports.lag = WatchedLag(session, ends).status
+    exports.lag = WatchedLag(session, ends, metrics).status
     console: ConsoleThread | None = None
     try:
         if args.console is not None:

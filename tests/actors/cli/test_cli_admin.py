@@ -274,7 +274,7 @@ def test_offsets_of_a_topic_are_deleted(cluster: Cluster, run: Run, topic: str, 
         assert said.code == 1
         assert "GROUP_SUBSCRIBED_TO_TOPIC" in said.rows[0]["STATUS"]
     said = run("groups", "--delete-offsets", "--group", group, "--topic", f"{topic}:0")
-    assert said.rows == [{"TOPIC": topic, "PARTITION": "0", "STATUS": "deleted"}]
+    assert said.rows == [{"TOPIC": topic, "PARTITION": "0", "STATUS": "Successful"}]
     rows = run("groups", "--describe", "--group", group).rows
     assert [row["PARTITION"] for row in rows] == ["1"]
 
@@ -297,14 +297,20 @@ def test_each_member_that_is_removed_has_its_own_result(
         )
 
 
-def test_all_members_are_removed(cluster: Cluster, run: Run, topic: str, group: str) -> None:
+@pytest.mark.parametrize("every", ["--all", "--all-members"])
+def test_all_members_are_removed(
+    cluster: Cluster, run: Run, topic: str, group: str, every: str
+) -> None:
     with member(cluster, group, topic):
-        said = run("members", "--remove", "--group", group, "--all-members")
+        said = run("members", "--remove", "--group", group, every)
         assert said.code == 0
         assert len(said.lines) == 1
-    assert run("members", "--remove", "--group", group, "--all-members").lines == [
+    assert run("members", "--remove", "--group", group, every).lines == [
         f"group {group} has no members"
     ]
+    said = run("members", "--remove", "--group", group, every, "--member-id", "m")
+    assert said.code == 2
+    assert said.err == "rollcall: give either --instance-id and --member-id, or --all"
 
 
 # --- topics

@@ -8,15 +8,18 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, closing
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from confluent_kafka import Consumer
 
 from actors.cli import main as cli
-from actors.cli.client import AdminClient, parse_bootstrap
+from actors.cli import stories
+from actors.cli.client import Address, AdminClient, ClientError, parse_bootstrap
 from failover.apis.stories import STORIES
 from failover.catalogue.cluster_view import GROUP
 from protocol.wire import messages as m
+from protocol.wire.errors import ErrorCode
 from tests.actors.coordinator.coordinators import Cluster, running
 from tests.clients.confluent import create_topics, quiet_consumer, wait_until_all_own
 from tests.clients.modern_members import Member as MovedMember
@@ -95,7 +98,9 @@ def test_each_rebalance_has_a_sentence(cluster: Cluster, explain: Explain, proto
     document = json.loads(explain(group, "--json"))
     story = next(each for each in document["rebalances"] if " left" in each["sentence"])
     assert story["who"]["software"].startswith("confluent-kafka")
-    assert story["kept"] == 2
+    assert (story["kept"], story["revoked"]) == (2, 0)
+    joined = next(each for each in document["rebalances"] if "web-2" in each["sentence"])
+    assert (joined["kept"], joined["revoked"]) == (2, 2)
     assert {(each["before"], each["after"]) for each in story["moves"]} == {("web-2", "web-1")}
 
 
@@ -172,7 +177,9 @@ def test_more_of_each_rebalance(cluster: Cluster, explain: Explain) -> None:
         share_out([first])
         told(explain, group, r'member "web 1" \(127\.0\.0\.1\) joined')
         shown = explain(group, "--verbose", "--last", "1")
-    assert re.search(r"1 members; assignor \S+; node \d; ended stable; 0 partitions kept", shown)
+    assert re.search(
+        r"1 members; assignor \S+; node \d; ended stable; 0 partitions kept; 0 revoked", shown
+    )
     assert re.search(rf'{TOPIC}-3: nobody → "web 1"', shown)
     assert re.search(r'by member "web 1" .*, client "web 1", "confluent-kafka', shown)
 
@@ -196,4 +203,25 @@ def test_a_group_that_nobody_knows(cluster: Cluster, capsys: pytest.CaptureFixtu
     assert cli.main(["explain", "nobody", "--bootstrap-server", cluster.bootstrap]) == 1
     assert capsys.readouterr().err.startswith(
         "rollcall: there is no group nobody, and no rebalance"
+    )
+
+
+class KafkaClient(AdminClient):
+    """A client of a broker that knows no stories."""
+
+    def ask_at(self, address: Address, message: object) -> SimpleNamespace:
+        result = SimpleNamespace(error_code=ErrorCode.none, error_message=None, configs=())
+        return SimpleNamespace(results=(result,))
+
+    def brokers(self) -> dict[int, Address]:
+        return {1: ("inside.example", 9092)}
+
+
+def test_who_asks_a_kafka_is_told_of_the_command_for_it() -> None:
+    """With the address that was given: the one of the broker's listener may be another."""
+    with pytest.raises(ClientError) as raised:
+        stories.ask(KafkaClient(parse_bootstrap("kafka.example:19092")), "orders")
+    assert str(raised.value) == (
+        "this cluster does not remember rebalances: it is no Rollcall;"
+        " use `rollcall watch --bootstrap kafka.example:19092`"
     )

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from actors.logs.leader_changes import CHANGES, LeaderChange
 from actors.metrics.names import ELECTIONS, RESIGNATIONS
 from actors.testing.coordinators import NODES, LocalCluster, LocalWorker
 from actors.testing.faults import InjectedFaults
@@ -32,6 +33,10 @@ class Lines(logging.Handler):
         """Whether one line has all of these parts."""
         lines = (record.getMessage() for record in self.records)
         return any(all(part in line for part in parts) for line in lines)
+
+    def changes(self) -> list[LeaderChange]:
+        """The changes of leaders that the lines are about."""
+        return [each for record in self.records for each in getattr(record, CHANGES, ())]
 
 
 @pytest.fixture(autouse=True)
@@ -90,6 +95,8 @@ def test_a_failover_can_be_read_in_the_log_and_is_counted(tmp_path: Path, lines:
             gone = f"node {lost}, the leader before, cannot be reached"
             for number in led:
                 await logged(lines, "this node leads", f"partition {number} (epoch ", gone)
+            begun = [each for each in lines.changes() if each.begins and each.node == lost]
+            assert {each.partition for each in begun} >= set(led), "traces are made of them"
             after = counted(cluster, ELECTIONS)
             assert after[GROUPS.name] >= elected[GROUPS.name] + len(led)
 

@@ -85,7 +85,7 @@ def test_a_real_prometheus_says_who_rebalanced_and_why(
         )
     joined = (
         "sum(rollcall_rebalance_duration_seconds_count"
-        '{group_type="classic", trigger="member-joined"}) >= 1'
+        '{group_type="classic", trigger="joined"}) >= 1'
     )
     elected = 'sum(rollcall_leader_elections_total{kind="groups"}) >= 3'
     for query in (joined, "sum(rollcall_coordinator_up) == 3", elected):

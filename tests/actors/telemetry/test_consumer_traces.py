@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from actors.telemetry.rebalance_traces import LateSpan, RebalanceTraces, Trace
+from actors.telemetry.rebalance_traces import LateSpans, RebalanceTraces, Trace
 from protocol.groups.effects import AssignmentFailed
 from protocol.groups.facts import GroupConverted
 from tests.actors.telemetry.facts import NOW, member_event, target_assigned
@@ -13,7 +13,7 @@ from tests.protocol.groups.conversation import GROUP
 def traces_of(talk: ConsumerTalk) -> list[Trace]:
     traces = RebalanceTraces()
     told = [trace for fact in talk.facts for trace in traces.tell(fact, None)]
-    return [trace for trace in told if not isinstance(trace, LateSpan)]
+    return [trace for trace in told if not isinstance(trace, LateSpans)]
 
 
 def said(trace: Trace, *names: str) -> list[Any]:

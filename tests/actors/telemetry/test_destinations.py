@@ -1,5 +1,6 @@
 """Where traces go, as it is said to people, and whether the last export has failed."""
 
+import json
 import logging
 import os
 import threading
@@ -8,11 +9,12 @@ from pathlib import Path
 import pytest
 from opentelemetry.sdk.trace.export import SpanExportResult
 
+from actors.logs.leader_changes import ChangeReason, LeaderChange, leader_messages
 from actors.telemetry.drops import TelemetryDrops
 from actors.telemetry.observer import Telemetry, traces_go
 from actors.telemetry.traces import Traces
 from actors.telemetry.transports import FILE
-from tests.actors.telemetry.facts import rebalance
+from tests.actors.telemetry.facts import NOW, rebalance
 from tests.actors.telemetry.test_telemetry import OTLP, Failing
 from tests.waiting import WITHIN_S, until
 
@@ -85,3 +87,33 @@ def test_a_process_says_in_its_log_where_its_traces_go(
     where = f"to files: {tmp_path / 'traces-<pid>.jsonl'}"
     assert caplog.messages == [f"traces go {where}"]
     assert telemetry.traces() == {"go": where, "is_failing": False}
+
+
+def test_a_failover_that_the_coordinator_logs_is_a_trace(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, tmp_path: Path
+) -> None:
+    caplog.set_level(logging.INFO)
+    monkeypatch.setenv(FILE, str(tmp_path / "traces.jsonl"))
+    telemetry = Telemetry({"service.instance.id": "coordinator-2"}, partition_of=lambda _: 7)
+    alone = LeaderChange(
+        partition=7, epoch=5, at_ms=NOW, begins=True, reason=ChangeReason.SILENT, node=1
+    )
+    log = logging.getLogger("rollcall.coordinator")
+    for line, fields in leader_messages([alone]):
+        log.info("%s", line, extra=dict(fields))
+    telemetry.observe(rebalance(elected_ms=NOW))
+    telemetry.close()
+    for line, fields in leader_messages([alone]):
+        log.info("%s", line, extra=dict(fields))  # nobody waits for it any more
+    (file,) = tmp_path.glob("traces-*.jsonl")
+    spans = [
+        span
+        for line in file.read_text().splitlines()
+        for resource in json.loads(line)["resourceSpans"]
+        for scope in resource["scopeSpans"]
+        for span in scope["spans"]
+    ]
+    (failover,) = (span for span in spans if span["name"] == "failover")
+    (root,) = (span for span in spans if span["name"] == "rebalance: member left")
+    assert failover["links"][0]["spanId"] == root["spanId"]
+    assert root["links"][0]["spanId"] == failover["spanId"]

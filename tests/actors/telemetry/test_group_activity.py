@@ -3,11 +3,14 @@
 import random
 from typing import Any
 
+import pytest
+
 from actors.metrics.names import (
     GROUP_MEMBERS,
     GROUP_REBALANCES,
     GROUP_REBALANCING,
     GROUP_STATE,
+    GROUP_TYPES,
     GROUPS_LEFT_OUT,
     MEMBERS_LEFT_OUT,
 )
@@ -15,11 +18,12 @@ from actors.telemetry import group_activity
 from actors.telemetry.group_activity import GROUPS_MAX, PERIOD_S, GroupActivity
 from actors.telemetry.group_metrics import GroupMetrics
 from actors.telemetry.histograms import SERIES_MAX, Histogram
-from actors.telemetry.rebalance_durations import NOT_KNOWN, RebalanceDurations
+from actors.telemetry.rebalance_durations import RebalanceDurations
 from failover.group_counts import GroupCounts
-from protocol.groups.facts import GroupDeleted, RebalanceOutcome, TopicsCause
+from protocol.groups.facts import GroupConverted, GroupDeleted, RebalanceOutcome, TopicsCause
 from protocol.groups.group_type import GroupSummary
-from tests.actors.telemetry.facts import NOW, rebalance, reconciled, target_assigned
+from protocol.stories.causes import Cause
+from tests.actors.telemetry.facts import NOW, member_event, rebalance, reconciled, target_assigned
 from tests.actors.telemetry.test_metrics import Clock
 from tests.protocol.groups.consumer.consumer_talk import ConsumerTalk
 
@@ -111,16 +115,46 @@ def durations(*facts: Any) -> dict[tuple[str, ...], float]:
 
 def test_a_classic_rebalance_lasts_from_its_trigger_to_the_assignment() -> None:
     restarted = rebalance(outcome=RebalanceOutcome.RESTARTED)
-    assert durations(restarted, rebalance()) == {("classic", "member-left"): 0.212}
+    assert durations(restarted, rebalance()) == {("classic", "left"): 0.212}
 
 
 def test_another_rebalance_lasts_from_the_first_change_to_the_last_member() -> None:
     first, second = target_assigned(), target_assigned(changed_ms=NOW + 500)
     end = reconciled(time_ms=NOW + 4_000)
-    assert durations(first, second, end) == {("consumer", "member-left"): 4.0}
+    assert durations(first, second, end) == {("consumer", "left"): 4.0}
     topics = target_assigned(cause=TopicsCause.TOPICS_CHANGED, group_type="share")
     assert durations(topics, end) == {("share", "topics-changed"): 4.0}
-    assert durations(target_assigned(cause=None), end) == {("consumer", NOT_KNOWN): 4.0}
+    assert durations(target_assigned(cause=None), end) == {("consumer", "unknown"): 4.0}
+    after = target_assigned(cause=None, elected_ms=NOW)
+    assert durations(after, end) == {("consumer", "failover"): 4.0}
+
+
+@pytest.mark.parametrize(
+    ("reason", "cause"),
+    [
+        ("consumer poll timeout has expired.", "poll-timeout"),
+        ("the consumer was removed by an admin", "admin-removed"),
+        ("the consumer is being closed", "left"),
+    ],
+)
+def test_why_a_member_left_is_told_apart(reason: str, cause: str) -> None:
+    assert durations(rebalance(reason=reason)) == {("classic", cause): 0.212}
+    target = target_assigned(cause=member_event(reason=reason))
+    assert durations(target, reconciled()) == {("consumer", cause): 0.25}
+
+
+def test_a_group_of_another_type_is_told_from_one_whose_cause_is_not_known() -> None:
+    converted = GroupConverted(
+        group_id="orders", group_type="consumer", epoch=5, members=2, time_ms=NOW
+    )
+    target, end = target_assigned(cause=None), reconciled()
+    assert durations(converted, target, end) == {("consumer", "type-changed"): 0.25}
+    deleted = GroupDeleted(group_id="orders", time_ms=NOW)
+    assert durations(converted, deleted, target, end) == {("consumer", "unknown"): 0.25}
+
+
+def test_every_cause_of_every_type_has_room() -> None:
+    assert len(GROUP_TYPES) * len(Cause) <= SERIES_MAX
 
 
 def test_a_group_without_members_or_that_is_deleted_has_no_duration() -> None:

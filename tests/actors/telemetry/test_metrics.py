@@ -20,6 +20,7 @@ from actors.metrics.names import (
     LAG,
     LAG_LEFT_OUT,
     OFFSET,
+    OFFSETS_LEFT_OUT,
     PERCENTILES,
     REBALANCE_DURATION,
     SYNC_TIME,
@@ -156,7 +157,7 @@ def complete_status() -> dict[str, Any]:
         GROUP_REBALANCES: [[group_id, 4]],
     }
     durations, seconds = Histogram(SLOW_S), Histogram()
-    durations.add(2.0, "consumer", "member-left")
+    durations.add(2.0, "consumer", "left")
     seconds.add(0.003)
     metrics[REBALANCE_DURATION] = durations.status()
     metrics |= dict.fromkeys((COMMIT_LATENCY, SYNC_TIME), seconds.status())
@@ -170,6 +171,7 @@ def complete_status() -> dict[str, Any]:
         LAG: [["orders", "t", "0", 15]],
         OFFSET: [["orders", "t", "0", 5]],
         LAG_LEFT_OUT: [[0]],
+        OFFSETS_LEFT_OUT: [[0]],
     }
     known["share_state"] = []
     return known
@@ -224,7 +226,7 @@ def test_single_groups_and_durations_are_shown_with_their_labels() -> None:
     state = (("state", "Stable"), ("type", "consumer"))
     assert found["kafka_consumergroup_group_state", orders, own, *state] == 1
     labels = (own, ("group_type", "consumer"))
-    trigger = ("trigger", "member-left")
+    trigger = ("trigger", "left")
     duration = "rollcall_rebalance_duration_seconds"
     assert found[f"{duration}_count", *labels, trigger] == 1
     assert found[f"{duration}_bucket", *labels, ("le", "2.5"), trigger] == 1

@@ -9,9 +9,12 @@ from typing import TYPE_CHECKING, Final
 
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
+from actors.logs.leader_changes import BEGINNINGS, ChangeReason, LeaderChange
 from actors.telemetry.compute_traces import ComputeTraces
+from actors.telemetry.drops import TelemetryDrops
 from actors.telemetry.root_names import PREFIX, ROOT_NAMES
 from actors.telemetry.run_contexts import RunContexts
+from actors.telemetry.traces import Traces
 from protocol.groups.classic.partitions_moved import PartitionMovement
 from protocol.groups.facts import TargetAssignmentFailed
 from protocol.stories.causes import Cause
@@ -49,7 +52,7 @@ def everything() -> tuple[ReadableSpan, ...]:
     found += told.spans([replaced, failed, target_assigned(fix_ups=2), reconciled()])
     found += told.spans(awaited_twice())
     found += told.spans([*consumer_rebalance(), rebalance(inferred="a guess")], moved)
-    return (*found, *of_a_worker())
+    return (*found, *of_a_worker(), *of_a_leader())
 
 
 def of_a_worker() -> list[ReadableSpan]:
@@ -57,6 +60,17 @@ def of_a_worker() -> list[ReadableSpan]:
     traces = ComputeTraces({}, exporter)
     known = {"messaging.system": "kafka", "messaging.consumer.group.name": "g", "process.pid": 1}
     traces.tell(RunContexts().begin("g", 1), (1, 2), known)
+    traces.close(10)
+    return list(exporter.get_finished_spans())
+
+
+def of_a_leader() -> list[ReadableSpan]:
+    exporter, resource = InMemorySpanExporter(), {"service.instance.id": "coordinator-2"}
+    traces = Traces(resource, TelemetryDrops(), exporter)
+    reason = ChangeReason.SILENT
+    traces.tell_leader(
+        LeaderChange(partition=7, epoch=5, at_ms=NOW, begins=True, reason=reason, node=1)
+    )
     traces.close(10)
     return list(exporter.get_finished_spans())
 
@@ -91,12 +105,15 @@ def test_a_root_span_is_named_by_its_cause_and_has_the_group_as_an_attribute() -
 
 
 def test_a_span_is_below_the_one_that_the_table_says() -> None:
-    below = {row[0].strip("`"): row[1].strip("`") for row in rows("| Span | Below |")}
+    below = {
+        row[0].strip("`"): [each.strip("` ") for each in row[1].split(",")]
+        for row in rows("| Span | Below |")
+    }
     names = {span.context.span_id: span.name for span in everything() if span.context}
     for span in everything():
         if span.parent is not None and span.parent.span_id in names:
             above = names[span.parent.span_id]
-            assert below[span.name] == ("root" if above.startswith(PREFIX) else above)
+            assert ("root" if above.startswith(PREFIX) else above) in below[span.name]
 
 
 def test_the_table_has_the_attributes() -> None:
@@ -107,6 +124,11 @@ def test_the_table_has_the_attributes() -> None:
         for event in span.events:
             found |= {*(event.attributes or {})}
     assert found == listed
+
+
+def test_the_reasons_of_failovers_are_listed() -> None:
+    (said,) = (row[2] for row in rows("| Attribute | On |") if "failover.reason" in row[0])
+    assert re.findall(r"`([a-z-]+)`", said) == [reason.value for reason in BEGINNINGS]
 
 
 def test_an_attribute_is_on_the_spans_that_the_table_says() -> None:

@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
+from actors.logs.leader_changes import ChangeReason, LeaderChange
 from actors.telemetry.compute_traces import ComputeTraces
 from actors.telemetry.drops import TelemetryDrops
+from actors.telemetry.failover_traces import KEPT_MAX as FAILOVERS_MAX
 from actors.telemetry.failover_traces import LINKS_MAX, TOLD_AFTER_MS
 from actors.telemetry.run_contexts import KEPT_MAX, RunContexts, read
 from actors.telemetry.traces import ROOTS_MAX, Traces
-from protocol.groups.facts import ResultReplicated
+from protocol.groups.facts import RebalanceOutcome, ResultReplicated
 from tests.actors.telemetry.facts import NOW, rebalance, reconciled, target_assigned
 from tests.actors.telemetry.rebalances import awaited_twice, of_many
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     from opentelemetry.sdk.trace import ReadableSpan
 
@@ -27,10 +30,11 @@ if TYPE_CHECKING:
 class Stage:
     """Traces into memory."""
 
-    def __init__(self) -> None:
+    def __init__(self, partition_of: Callable[[str], int] | None = None) -> None:
         self.exporter, self.drops = InMemorySpanExporter(), TelemetryDrops()
         self.contexts = RunContexts()
-        self.traces = Traces({}, self.drops, self.exporter, self.contexts)
+        resource = {"service.instance.id": "coordinator-2"}
+        self.traces = Traces(resource, self.drops, self.exporter, self.contexts, partition_of)
 
     def tell(self, facts: Iterable[Fact]) -> None:
         for fact in facts:
@@ -95,7 +99,9 @@ def test_a_member_that_was_awaited_when_the_next_target_came_is_named(stage: Sta
 def test_that_a_result_is_replicated_is_told_also_after_its_trace_has_ended(stage: Stage) -> None:
     stage.tell([rebalance(), replicated(5)])
     (root,) = stage.roots("orders")
-    (late,) = stage.spans("replicate")
+    (append,), (late,) = stage.spans("append"), stage.spans("replicate")
+    assert append.parent == root.context
+    assert (append.start_time, append.end_time) == ((NOW + 212) * 10**6, (NOW + 212) * 10**6)
     assert late.parent is not None
     assert late.parent == root.context
     assert (late.start_time, late.end_time) == ((NOW + 212) * 10**6, (NOW + 230) * 10**6)
@@ -107,6 +113,24 @@ def test_a_result_of_a_trace_that_is_not_known_any_more_is_left_out(stage: Stage
     stage.tell(rebalance(group_id=f"g{each}") for each in range(ROOTS_MAX))
     stage.tell([replicated(5), replicated(5, "never-seen"), replicated(77, "g1")])
     assert not stage.spans("replicate")
+    assert not stage.spans("append")
+
+
+def test_the_append_of_a_classic_group_begins_with_the_end_of_its_rebalance(stage: Stage) -> None:
+    """A large result waits for the log; a rebalance that another one overtakes has no result."""
+    waited = replace(replicated(5), appended_ms=NOW + 260, time_ms=NOW + 270)
+    stage.tell([rebalance(), waited, waited])
+    stage.tell([rebalance(outcome=RebalanceOutcome.RESTARTED, generation_after=6), replicated(6)])
+    stage.tell([target_assigned(), reconciled(), replicated(5)])
+    (append,) = (each for each in stage.spans("append") if each.parent == root_of(stage, 5))
+    assert (append.start_time, append.end_time) == ((NOW + 212) * 10**6, (NOW + 260) * 10**6)
+
+
+def root_of(stage: Stage, generation: int) -> object:
+    """The context of the root of a classic group's rebalance."""
+    name = "rollcall.generation.after"
+    (root,) = (each for each in stage.roots("orders") if said(each, name) == generation)
+    return root.context
 
 
 # --- failovers
@@ -149,6 +173,86 @@ def test_the_links_of_a_failover_are_bounded(stage: Stage) -> None:
     (failover,) = stage.spans("failover")
     assert len(failover.links) == LINKS_MAX
     assert said(failover, "rollcall.failover.rebalances") == LINKS_MAX + 5
+
+
+def change(partition: int = 7, **fields: Any) -> LeaderChange:
+    known = {"epoch": 5, "at_ms": NOW, "reason": ChangeReason.UNREACHABLE, "node": 1}
+    return LeaderChange(partition=partition, **({"begins": True} | known | fields))
+
+
+def test_a_failover_that_touches_no_rebalance_is_told_too(stage: Stage) -> None:
+    end = change(3, begins=False, reason=ChangeReason.DRAINED, node=-1)
+    for each in (change(), end, change(-1, epoch=6, reason=ChangeReason.NO_LEADER, node=-1)):
+        stage.traces.tell_leader(each)
+    stage.traces.tell_failovers(NOW + TOLD_AFTER_MS - 1)
+    stage.traces.tell_failovers(NOW + TOLD_AFTER_MS)
+    of_groups, of_catalogue = stage.spans("failover")
+    assert not of_groups.links
+    assert of_groups.start_time == of_groups.end_time == NOW * 10**6
+    assert dict(of_groups.attributes or {}) == {
+        "messaging.system": "kafka",
+        "messaging.destination.name": "__consumer_offsets",
+        "messaging.destination.partition.id": "7",
+        "rollcall.failover.node": "coordinator-2",
+        "rollcall.failover.node.before": 1,
+        "rollcall.failover.partition": "partition 7",
+        "rollcall.failover.epoch": 5,
+        "rollcall.failover.reason": "unreachable",
+        "rollcall.failover.rebalances": 0,
+    }
+    assert dict(of_catalogue.attributes or {}) == {
+        "messaging.system": "kafka",
+        "rollcall.failover.node": "coordinator-2",
+        "rollcall.failover.partition": "the catalogue",
+        "rollcall.failover.epoch": 6,
+        "rollcall.failover.reason": "no-leader",
+        "rollcall.failover.rebalances": 0,
+    }
+
+
+@pytest.mark.parametrize("is_told_first", [True, False])
+def test_the_rebalances_of_a_partition_are_linked_to_its_failover_alone(
+    is_told_first: bool,
+) -> None:
+    stage = Stage(lambda group_id: int(group_id[1:]))
+    changes = [change(7, at_ms=NOW + 40), change(7, epoch=6, at_ms=NOW + 90_000), change(8)]
+    touched = [rebalance(group_id="g7", elected_ms=NOW), rebalance(group_id="g7", elected_ms=NOW)]
+    if is_told_first:
+        for each in changes:
+            stage.traces.tell_leader(each)
+    stage.tell(touched)
+    if not is_told_first:
+        for each in changes:
+            stage.traces.tell_leader(each)
+    found = {
+        (said(each, "rollcall.failover.partition"), said(each, "rollcall.failover.epoch")): each
+        for each in stage.spans("failover")
+    }
+    assert {key: len(each.links) for key, each in found.items()} == {
+        ("partition 7", 5): 2,
+        ("partition 7", 6): 0,
+        ("partition 8", 5): 0,
+    }
+    (link,) = {each.links[0].context.span_id for each in stage.roots("g7")}
+    assert found["partition 7", 5].context.span_id == link  # type: ignore[union-attr]
+
+
+def test_a_rebalance_that_ends_after_its_failover_was_told_has_a_link_to_it(stage: Stage) -> None:
+    stage.tell([rebalance(elected_ms=NOW)])
+    stage.traces.tell_failovers(NOW + TOLD_AFTER_MS)
+    stage.tell([rebalance(group_id="slow", elected_ms=NOW)])
+    (failover,) = stage.spans("failover")
+    (slow,) = stage.roots("slow")
+    assert slow.links[0].context.span_id == failover.context.span_id  # type: ignore[union-attr]
+
+
+def test_the_failovers_that_wait_to_be_told_are_bounded(stage: Stage) -> None:
+    for number in range(FAILOVERS_MAX + 5):
+        stage.traces.tell_leader(change(number))
+    stage.traces.tell_failovers(NOW)
+    assert len(stage.spans("failover")) == FAILOVERS_MAX + 5
+    told = [said(each, "messaging.destination.partition.id") for each in stage.spans("failover")]
+    assert told == [str(number) for number in range(FAILOVERS_MAX + 5)], "the oldest first"
 
 
 # --- the run in a worker

@@ -74,11 +74,12 @@ def test_groups_and_one_of_them() -> None:
         text = await watched.metrics()
         assert text is not None
         assert 'kafka_consumergroup_members{consumergroup="g",coordinator="0"} 2.0' in text
-        assert 'trigger="member-joined"' in text
+        assert 'trigger="joined"' in text
         labels = 'consumergroup="g",partition="0",topic="t"'
         assert f"kafka_consumergroup_lag{{{labels}}} 15.0" in text
         assert f"kafka_consumergroup_current_offset{{{labels}}} 5.0" in text
         assert "kafka_consumergroup_lag_left_out 0.0" in text
+        assert "kafka_consumergroup_offsets_left_out 0.0" in text
         if has_promtool():
             check_metrics(text)
         with pytest.raises(SourceError):

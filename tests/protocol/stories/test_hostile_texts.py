@@ -4,9 +4,10 @@ import json
 
 from protocol.groups.facts import MemberEventKind, RebalanceTrigger
 from protocol.stories.json_form import STORY_BYTES_MAX, read, write
+from protocol.stories.recent_events import EVENTS_PER_GROUP
 from protocol.stories.sentence import sentence
 from protocol.stories.story import EVENTS_MAX, GROUP_ID_MAX, TEXT_MAX
-from protocol.stories.teller import EVENTS_PER_GROUP, StoryTeller
+from protocol.stories.teller import StoryTeller
 from tests.protocol.stories.facts import NOW, event, rebalance, reconciled, share, target
 
 ESCAPE = "\x1b[31mred\x9b2J\u202e\ud800\n"

@@ -15,7 +15,7 @@ from protocol.stories.history import STORIES_PER_GROUP, History, StoryEntry
 from protocol.stories.sentence import short_sentence
 from protocol.stories.story import RebalanceStory, StoryOutcome
 from protocol.stories.teller import StoryTeller, outlived
-from tests.protocol.stories.facts import NOW, event, named, rebalance, reconciled, target
+from tests.protocol.stories.facts import NOW, event, named, rebalance, reconciled, share, target
 
 
 def tell(*facts: object) -> list[RebalanceStory]:
@@ -65,6 +65,16 @@ def test_who_joined_last_and_who_computed_slowly() -> None:
     )
     assert story.kept == 2
     assert (story.node_id, story.took_ms) == (3, 14_100)
+
+
+def test_what_a_member_gave_up_is_told_from_what_one_left_behind() -> None:
+    """web-1 gives up 0, web-3 is gone and leaves 2 and 3; a dropped partition counts, too."""
+    held = {"id-of-web-1": share(0, 1), "id-of-web-2": share(4), "id-of-web-3": share(2, 3)}
+    got = {"id-of-web-1": share(1, 2), "id-of-web-2": share(0, 3)}
+    (story,) = tell(rebalance(assignments_before=held, assignments_after=got))
+    assert (story.moved, story.dropped, story.revoked, story.kept) == (3, 1, 2, 1)
+    (unclear,) = tell(rebalance(outcome=RebalanceOutcome.RESTARTED))
+    assert unclear.revoked is None
 
 
 def test_a_group_that_fills_waits_for_more_members() -> None:

@@ -1,12 +1,17 @@
 """Storms: how often, why, who does it, and which setting to change."""
 
+import re
+from typing import Final
+
 import pytest
 
-from protocol.stories.causes import Cause
+from protocol.groups.facts import RebalanceTrigger
+from protocol.stories.causes import CAUSES, Cause, of_trigger
 from protocol.stories.storms import RATE_MS_MIN, STORM_MIN, WINDOW_MS, find_storm, storm_lines
 from protocol.stories.story import RebalanceStory, StoryOutcome, Who
 
 NOW = 1_700_000_000_000
+SETTING = re.compile(r"[a-z]+(?:\.[a-z]+)+")
 
 
 def story(
@@ -71,26 +76,60 @@ def test_a_calm_group(stories: list[RebalanceStory]) -> None:
     assert find_storm(stories, NOW) is None
 
 
-@pytest.mark.parametrize(
-    ("cause", "setting"),
-    [
-        (Cause.POLL_TIMEOUT, "max.poll.interval.ms"),
-        (Cause.NOT_REJOINED, "max.poll.interval.ms"),
-        (Cause.EXPIRED, "session.timeout.ms"),
-        (Cause.JOINED, "group.instance.id"),
-        (Cause.LEFT, "group.instance.id"),
-        (Cause.STATIC_REPLACED, "group.instance.id"),
-        (Cause.TOPICS_CHANGED, "metadata.max.age.ms"),
-        (Cause.LEADER_REJOINED, "metadata.max.age.ms"),
-        (Cause.GAVE_UP, "group.protocol"),
-        (Cause.OVER_CAPACITY, "group.max.size"),
-        (Cause.CONVERTED, "group.protocol"),
-        (Cause.UPDATED, "application.server"),
-        (Cause.CONFIGS_CHANGED, "streams.num.standby.replicas"),
-    ],
-)
-def test_the_advice_names_a_setting(cause: Cause, setting: str) -> None:
+SETTINGS: Final = {
+    Cause.JOINED: "group.instance.id",
+    Cause.REJOINED: "group.instance.id",
+    Cause.LEFT: "group.instance.id",
+    Cause.GONE: "group.instance.id",
+    Cause.POLL_TIMEOUT: "max.poll.interval.ms",
+    Cause.EXPIRED: "session.timeout.ms",
+    Cause.NOT_REJOINED: "max.poll.interval.ms",
+    Cause.NOT_SYNCED: "max.poll.interval.ms",
+    Cause.NOT_REVOKED: "max.poll.interval.ms",
+    Cause.UPDATED: "application.server",
+    Cause.LEADER_REJOINED: "metadata.max.age.ms",
+    Cause.GAVE_UP: "group.protocol",
+    Cause.ENFORCED: "probing.rebalance.interval.ms",
+    Cause.STATIC_REPLACED: "group.instance.id",
+    Cause.STATIC_CHANGED: "partition.assignment.strategy",
+    Cause.TOPICS_CHANGED: "metadata.max.age.ms",
+    Cause.REGEX_RESOLVED: "group.consumer.regex.refresh.interval.ms",
+    Cause.CONFIGS_CHANGED: "streams.num.standby.replicas",
+    Cause.CONVERTED: "group.protocol",
+    Cause.OVER_CAPACITY: "group.max.size",
+}
+WITHOUT: Final = {
+    Cause.ADMIN_REMOVED: "people",
+    Cause.SUBSCRIBED: "code",
+    Cause.SHARE_STATE: "once",
+    Cause.TOPOLOGY_READY: "topics",
+    Cause.TOPOLOGY_NOT_READY: "topics",
+    Cause.FAILOVER: "cluster",
+    Cause.NOT_RECORDED: "unknown",
+    Cause.UNKNOWN: "unknown",
+}
+"""Causes that no setting prevents, and what does in a word."""
+
+
+@pytest.mark.parametrize("cause", Cause)
+def test_the_advice_names_a_setting(cause: Cause) -> None:
     storm = find_storm([story(cause, each) for each in range(10)], NOW)
     assert storm is not None
     (advice,) = storm.advice
-    assert setting in advice
+    assert (cause in SETTINGS) != (cause in WITHOUT)
+    if cause in SETTINGS:
+        assert SETTINGS[cause] in advice
+    else:
+        assert not SETTING.findall(advice), "it belongs to SETTINGS"
+
+
+def test_what_finds_partitions_later_warns_of_records_that_are_skipped() -> None:
+    """With auto.offset.reset=latest, what a partition got before it was found is never read."""
+    for row in CAUSES.values():
+        if "raise metadata" in row.advice or "raise group.consumer.regex" in row.advice:
+            assert "auto.offset.reset=earliest" in row.advice
+
+
+def test_streams_clients_that_probe_are_told_from_those_that_rejoin() -> None:
+    reason = "triggered followup rebalance scheduled for 1700000000000"
+    assert of_trigger(RebalanceTrigger.LEADER_REJOINED, reason) is Cause.ENFORCED

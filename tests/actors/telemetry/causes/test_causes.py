@@ -37,17 +37,41 @@ NOT_SEEN: Final = {Cause.GONE, Cause.NOT_RECORDED, Cause.UNKNOWN}
 PAIRS: Final = [(name, cause) for name, situations in TYPES.items() for cause in situations]
 
 
+REVOKED: Final = {
+    ("classic", Cause.JOINED): 2,
+    ("consumer", Cause.JOINED): 2,
+    ("consumer", Cause.REJOINED): 1,
+    ("consumer", Cause.SUBSCRIBED): 1,
+    ("consumer", Cause.CONFIGS_CHANGED): 2,
+    ("consumer", Cause.FAILOVER): 2,
+    ("share", Cause.JOINED): 2,
+    ("share", Cause.CONFIGS_CHANGED): 2,
+    ("share", Cause.FAILOVER): 2,
+    ("streams", Cause.JOINED): 1,
+    ("streams", Cause.TOPOLOGY_NOT_READY): 3,
+    ("streams", Cause.FAILOVER): 1,
+}
+"""What members that are still there had to give up; those that left or expired give up nothing."""
+
+
 @pytest.fixture(scope="module")
-def shown() -> Mapping[tuple[str, Cause], list[str]]:
-    return {pair: lines_of(*pair) for pair in PAIRS}
+def led() -> Mapping[tuple[str, Cause], tuple[RebalanceStory, list[str]]]:
+    return {pair: lead(*pair) for pair in PAIRS}
 
 
-def lines_of(group_type: str, cause: Cause) -> list[str]:
-    """Lead a group to a rebalance with this cause; its sentence and its spans."""
+@pytest.fixture(scope="module")
+def shown(
+    led: Mapping[tuple[str, Cause], tuple[RebalanceStory, list[str]]],
+) -> Mapping[tuple[str, Cause], list[str]]:
+    return {pair: lines for pair, (_, lines) in led.items()}
+
+
+def lead(group_type: str, cause: Cause) -> tuple[RebalanceStory, list[str]]:
+    """Lead a group to a rebalance with this cause; its story, its sentence and its spans."""
     facts = TYPES[group_type][cause]().facts
     story = story_with(cause, group_type, told.stories(facts))
     tree = told.tree_of(story, told.spans(facts))
-    return [sentence(story), *(tree or ["(no trace)"])]
+    return story, [sentence(story), *(tree or ["(no trace)"])]
 
 
 def story_with(cause: Cause, group_type: str, stories: list[RebalanceStory]) -> RebalanceStory:
@@ -68,6 +92,12 @@ def test_each_cause_is_told_and_traced_in_each_type_that_can_have_it(
     if os.environ.get("REWRITE_TRANSCRIPTS"):
         path.write_text(text)
     assert path.read_text() == text
+
+
+def test_what_members_had_to_give_up_is_counted(
+    led: Mapping[tuple[str, Cause], tuple[RebalanceStory, list[str]]],
+) -> None:
+    assert {pair: story.revoked for pair, (story, _) in led.items() if story.revoked} == REVOKED
 
 
 @pytest.mark.parametrize(("group_type", "cause"), PAIRS)

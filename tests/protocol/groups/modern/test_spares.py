@@ -3,14 +3,22 @@
 from __future__ import annotations
 
 import random
+from typing import TYPE_CHECKING
 
 import pytest
 
-from protocol.groups.facts import TargetAssigned
+from protocol.groups.facts import MemberEvent, MemberEventKind, TargetAssigned
 from protocol.groups.modern import target
 from protocol.stories.movement import of_target
+from protocol.stories.recent_events import EVENTS_PER_GROUP
+from protocol.stories.teller import StoryTeller
 from tests.protocol.groups.consumer.consumer_talk import ConsumerTalk
 from tests.protocol.groups.conversation import GROUP
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from protocol.groups.facts import Fact
 
 ACTIVE = "group.active.members"
 NAMES = ("A", "B", "C", "S=s", "T=t")
@@ -136,6 +144,25 @@ def test_what_a_member_had_that_is_a_spare_now_is_told_as_moved() -> None:
     assert fact.change is not None
     assert of_target("consumer", fact.change).moved == 2
     assert talk.owned("A", "B") == [4, 0]
+    assert revoked(talk.facts) == 2
+    flood = MemberEvent(
+        group_id=fact.group_id,
+        time_ms=fact.changed_ms,
+        kind=MemberEventKind.UPDATED,
+        member_id="m-A",
+        client_id="A",
+        client_host="/127.0.0.1",
+    )
+    place = talk.facts.index(fact)
+    many = [*talk.facts[:place], *[flood] * EVENTS_PER_GROUP, *talk.facts[place:]]
+    assert revoked(many) == 0, "it may be gone: not all events of the group are known"
+
+
+def revoked(facts: Iterable[Fact]) -> int | None:
+    """What members had to give up, by the last story."""
+    teller = StoryTeller(0)
+    [*_, story] = [story for fact in facts for story in teller.tell(fact)]
+    return story.revoked
 
 
 def test_an_active_member_that_is_away_stays_so_and_a_spare_that_is_away_takes_nothing() -> None:

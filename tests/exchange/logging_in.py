@@ -1,0 +1,120 @@
+"""Commands that log in at a real Kafka with ``--command-config``, and their mistakes."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from confluent_kafka.admin import (
+    NewTopic,
+    ScramCredentialInfo,
+    ScramMechanism,
+    UserScramCredentialUpsertion,
+)
+
+from actors.client.security import MECHANISMS
+from actors.errors import ExitCode
+from tests.actors.cli.commands import rollcall
+from tests.clients.confluent import admin as admin_of
+from tests.exchange.watched_kafka import OPERATOR, TOLD_S
+from tests.waiting import until
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    import pytest
+
+    from tests.actors.cli.commands import Said
+    from tests.exchange.watched_kafka import AclKafka
+
+TOPIC, GROUP = "logins", "logged-in"
+MODULES = {"PLAIN": "plain.PlainLoginModule"}
+SCRAM_MODULE = "scram.ScramLoginModule"
+LIST = ("groups", "--list")
+
+
+def settings(
+    tmp_path: Path,
+    protocol: str = "SASL_PLAINTEXT",
+    mechanism: str = "PLAIN",
+    password: str = "secret",
+    more: str = "",
+) -> Path:
+    """Write a file as Kafka's own tools read it."""
+    module = f"org.apache.kafka.common.security.{MODULES.get(mechanism, SCRAM_MODULE)}"
+    path = tmp_path / "client.properties"
+    path.write_text(
+        f"security.protocol={protocol}\nsasl.mechanism={mechanism}\nclient.id=some-tool\n"
+        f'sasl.jaas.config={module} required username="{OPERATOR}" password="{password}";\n{more}'
+    )
+    return path
+
+
+def trusted(kafka: AclKafka) -> str:
+    """Return the lines of a file that trust the broker."""
+    return f"ssl.truststore.type=PEM\nssl.truststore.location={kafka.authority.certificate}\n"
+
+
+def logins_are_taken(kafka: AclKafka, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Commands do their work by each mechanism, with and without TLS."""
+    admin = admin_of(kafka.bootstrap)
+    for future in admin.create_topics([NewTopic(TOPIC, 1, 1)]).values():
+        future.result()
+    for kind in (ScramMechanism.SCRAM_SHA_256, ScramMechanism.SCRAM_SHA_512):
+        known = UserScramCredentialUpsertion(OPERATOR, ScramCredentialInfo(kind, 4096), b"secret")
+        for future in admin.alter_user_scram_credentials([known]).values():
+            future.result()
+    config = settings(tmp_path)
+    reset = ("groups", "--reset-offsets", "--group", GROUP, "--topic", TOPIC, "--to-latest")
+    where = ("--bootstrap", kafka.watched, "--command-config", str(config))
+    said = rollcall(capsys, *reset, "--execute", *where)
+    assert (said.code, [row["NEW-OFFSET"] for row in said.rows]) == (ExitCode.OK, ["0"]), said.err
+    for mechanism in MECHANISMS:
+        for at, protocol, more in (
+            (kafka.watched, "SASL_PLAINTEXT", ""),
+            (kafka.secret, "SASL_SSL", trusted(kafka)),
+        ):
+            config = settings(tmp_path, protocol, mechanism, more=more)
+            words = (*LIST, "--bootstrap", at, "--command-config", str(config))
+
+            def lists(words: tuple[str, ...] = words) -> Said | None:
+                said = rollcall(capsys, *words)
+                return said if said.code == ExitCode.OK else None
+
+            listed = until(lists, TOLD_S, f"{mechanism} at {protocol}, whose users were just made")
+            assert GROUP in listed.lines
+
+
+def mistakes_are_told(kafka: AclKafka, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Each is one sentence and an exit code."""
+
+    def say(at: str, config: Path | None, *words: str) -> str:
+        given = () if config is None else ("--command-config", str(config))
+        said = rollcall(capsys, *(words or LIST), "--bootstrap", at, *given)
+        assert (said.code, said.lines) == (ExitCode.FAILURE, []), said.err
+        (sentence,) = said.err.splitlines()
+        return sentence
+
+    make: Callable[..., Path] = lambda *given, **named: settings(tmp_path, *given, **named)  # noqa: E731
+    for at, protocol, more in (
+        (kafka.watched, "SASL_PLAINTEXT", ""),
+        (kafka.secret, "SASL_SSL", trusted(kafka)),
+    ):
+        for mechanism in MECHANISMS:
+            config = make(protocol, mechanism, "wrong", more)
+            refused = f"rollcall: {at}: it refuses the login of user {OPERATOR}: "
+            assert say(at, config).startswith(refused)
+    hint = "; it may want TLS or a login (security.protocol)"
+    for at in (kafka.watched, kafka.secret):
+        assert say(at, None).startswith(f"rollcall: {at}: ")
+        assert say(at, None).endswith(hint)
+    not_trusted = say(kafka.secret, make("SASL_SSL"))
+    assert not_trusted.startswith(f"rollcall: {kafka.secret}: its certificate is not trusted: ")
+    no_tls = say(kafka.watched, make("SASL_SSL"))
+    assert no_tls.startswith(f"rollcall: {kafka.watched}: it does not take a TLS connection (")
+    no_login = say(kafka.bootstrap, make())
+    assert no_login.startswith(f"rollcall: {kafka.bootstrap}: it does not take logins (")
+    assert say(kafka.watched, make(), "explain", GROUP) == (
+        "rollcall: this cluster does not remember rebalances: it is no Rollcall;"
+        f" use `rollcall watch --bootstrap {kafka.watched}`"
+    )
