@@ -136,7 +136,7 @@ def test_metrics_of_all_types_of_group_go_through_the_collector(
     export.close(CLOSE_S)
     counts = until(lambda: durations(sink, service), FOUND_S, "the metrics are in the backend")
     for group_type in TYPES:
-        assert counts[group_type, "member-joined"] >= 1
+        assert counts[group_type, Cause.JOINED] >= 1
     rows = [row for row in ROWS if row.key == GROUP_COUNT]
     names = {f"{row.otlp}{end}" for row in rows for end in row.names.values()}
     assert names
