@@ -18,8 +18,7 @@ from typing import TYPE_CHECKING, Final
 from actors.errors import BadInputError
 from bench.load.spark import ONE_MACHINE, start_session, warm_up
 from bench.paths import TOP
-from bench.rehearsals.spark_jobs import bounded, why_failed
-from bench.servers.server import StartError
+from bench.rehearsals.spark_jobs import bounded, told
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -115,29 +114,22 @@ def session_of(master: SparkMaster | None, tasks: int, module: str) -> Iterator[
 
     Its processes import a module. Raises StartError.
     """
-    from py4j.protocol import Py4JError
-    from pyspark.errors import PySparkException
-
     settings = {
         "spark.speculation": "false",  # a task is its members: there is no second one
         "spark.cores.max": str(tasks),
         "spark.scheduler.minRegisteredResourcesRatio": "1.0",  # tasks on all workers
         "spark.sql.shuffle.partitions": str(tasks),
     }
-    try:
+    with told("Spark cannot be started"):
         session = start_session({**settings, **(master.session_settings() if master else {})})
-    except (PySparkException, Py4JError) as error:
-        raise StartError(f"Spark cannot be started: {why_failed(error)}") from None
     work = Path(os.environ.get("SPARK_HOME") or _home()) / "work"
     application = str(session.sparkContext.applicationId)
     try:
-        try:
-            with bounded(session.sparkContext, WARM_S):
-                warm_up(session, module)
-        except (PySparkException, Py4JError) as error:
-            raise StartError(
-                f"Spark runs no task within {WARM_S:g} s: {why_failed(error)}"
-            ) from None
+        with (
+            told(f"Spark runs no task within {WARM_S:g} s"),
+            bounded(session.sparkContext, WARM_S),
+        ):
+            warm_up(session, module)
         yield session
     finally:
         session.stop()

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from protocol.groups.facts import MemberEventKind, TopicsCause
 from protocol.groups.modern.hard_state import EMPTY_EPOCH
+from protocol.groups.modern.runtime import TAKEN_OVER_MAX
 
 if TYPE_CHECKING:
     from protocol.groups.facts import MemberEvent, TakenOver
@@ -19,10 +20,6 @@ FIRST_EPOCHS: Final = (1, 2)
 
 LOST_EPOCH: Final = -1
 """One that compaction has removed: no epoch follows it."""
-
-
-TAKEN_OVER_MAX: Final = 10
-"""Members of which it is told when they took a target over: those that were last."""
 
 
 class EpochChange(NamedTuple):
