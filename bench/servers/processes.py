@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import psutil
@@ -21,6 +22,7 @@ __all__ = (
     "listening_ports",
     "resident_bytes",
     "started",
+    "thread_cpu_seconds",
 )
 
 
@@ -30,6 +32,15 @@ def cpu_seconds(pids: Iterable[int]) -> float:
     A process that has ended does not count: let none end between two readings.
     """
     return _sum(pids, lambda process: sum(process.cpu_times()[:2]))
+
+
+def thread_cpu_seconds(pid: int) -> dict[int, float]:
+    """Return the CPU time that each thread of a process has used so far, by thread id."""
+    used = {}
+    for thread in Path(f"/proc/{pid}/task").iterdir():
+        with contextlib.suppress(FileNotFoundError, ProcessLookupError):  # it has ended
+            used[int(thread.name)] = int((thread / "schedstat").read_text().split()[0]) / 1e9
+    return used
 
 
 def resident_bytes(pids: Iterable[int]) -> int:

@@ -15,7 +15,15 @@ from actors.telemetry.transports import FILE
 from bench import cli
 from bench.cases import console_cost, telemetry
 from bench.cases.members import Pace
-from bench.cases.telemetry import AGAINST_OFF, against_off, environments, hanging_backend
+from bench.cases.telemetry import (
+    AGAINST_OFF,
+    OTHER_THREADS,
+    PER_CPU_S,
+    TELEMETRY,
+    against_off,
+    environments,
+    hanging_backend,
+)
 from bench.report.rounds import BenchRow, BenchSettings, compared
 from bench.servers.open_pages import EventStreams, events_of
 from bench.servers.server import Server, StartError, serving_processes
@@ -24,6 +32,7 @@ from tests.actors.console.sources import FakeSource, detail
 from tests.bench.one_node import OneNode
 from tests.waiting import WITHIN_S, until
 
+OF_ALL = ["off", "off again", "files", "hanging"]
 FEW = BenchSettings(rounds=1, seconds=0.2)
 
 
@@ -65,14 +74,17 @@ def test_telemetry_is_measured_off_in_files_and_with_a_backend_that_hangs(
     rows = telemetry.bench_telemetry(FEW, False)
     assert [set(each) & {FILE, "OTEL_EXPORTER_OTLP_ENDPOINT"} for each in started] == [
         set(),
+        set(),
         {FILE},
         {"OTEL_EXPORTER_OTLP_ENDPOINT"},
     ]
-    assert [row.case.rpartition(": ")[2] for row in rows] == ["off", "files", "hanging"] * 2
+    assert [row.case.rpartition(": ")[2] for row in rows] == OF_ALL * 2
     assert all(row.rounds[0]["requests"] > 0 for row in rows)
-    assert all(row.rounds[0][AGAINST_OFF] == 0 for row in rows[::3])
+    assert all(row.rounds[0][AGAINST_OFF] == 0 for row in rows[::4])
+    assert all(row.rounds[0][TELEMETRY] == 0 for row in rows[::4])
+    assert all(0 <= row.rounds[0][OTHER_THREADS] < 100 for row in rows)
     counted = {"rebalances_per_s", "late_rebalances"}
-    assert [counted <= row.rounds[0].keys() for row in rows] == [False] * 3 + [True] * 3
+    assert [counted <= row.rounds[0].keys() for row in rows] == [False] * 4 + [True] * 4
 
 
 def test_rebalances_are_due_by_the_clock_and_counted() -> None:
@@ -87,14 +99,15 @@ def test_rebalances_are_due_by_the_clock_and_counted() -> None:
 
 
 def test_each_round_is_compared_with_that_without_telemetry() -> None:
-    def row(server: str, *values: float) -> BenchRow:
-        rounds = tuple({"requests_per_server_cpu_s": each} for each in values)
+    def row(server: str, *values: tuple[float, float]) -> BenchRow:
+        rounds = tuple({PER_CPU_S: each, OTHER_THREADS: others} for each, others in values)
         return BenchRow(case="c", server=server, rounds=rounds)
 
-    measured = [row("off", 100.0, 200.0), row("files", 97.0, 210.0)]
+    measured = [row("off", (100.0, 1.0), (200.0, 3.0)), row("files", (97.0, 3.5), (210.0, 3.0))]
     rows = compared(measured, "telemetry", against_off)
     assert [row.case for row in rows] == ["c, telemetry: off", "c, telemetry: files"]
     assert [each[AGAINST_OFF] for each in rows[1].rounds] == pytest.approx([-3.0, 5.0])
+    assert [each[TELEMETRY] for each in rows[1].rounds] == pytest.approx([2.5, 0.0])
 
 
 def test_a_cluster_that_exports_nothing_is_not_measured(
@@ -107,8 +120,8 @@ def test_a_cluster_that_exports_nothing_is_not_measured(
 
 def test_the_telemetry_of_the_benchmark_is_not_that_of_its_clusters(tmp_path: Path) -> None:
     ours = {"PATH": "p", "OTEL_TRACES_EXPORTER": "otlp", FILE: "f"}
-    off, files, hanging = environments(ours, tmp_path, "http://h").values()
-    assert off == {"PATH": "p"}
+    off, again, files, hanging = environments(ours, tmp_path, "http://h").values()
+    assert off == again == {"PATH": "p"}
     assert files == {"PATH": "p", FILE: str(tmp_path / "traces.jsonl")}
     assert hanging["OTEL_EXPORTER_OTLP_ENDPOINT"] == "http://h"
 
@@ -176,19 +189,15 @@ def test_what_telemetry_costs_is_compared_with_its_limit(
 ) -> None:
     """The exit code is the same: what a machine measures once is no verdict."""
     out = tmp_path / "out.json"
-    for cost, is_kept, said in (
-        (-2.9, True, "kept"),
-        (-3.1, False, "NOT KEPT: -3.1 (c)"),
-        (3.1, False, "NOT KEPT: 3.1 (c)"),
-    ):
-        row = BenchRow(case="c", server="rollcall", rounds=({AGAINST_OFF: cost},))
+    for cost, is_kept, said in ((2.9, True, "kept"), (3.1, False, "NOT KEPT: 3.1 (c)")):
+        row = BenchRow(case="c", server="rollcall", rounds=({TELEMETRY: cost},))
         bench = replace(cli.BENCHES["telemetry"], run=lambda *_, row=row: [row])
         monkeypatch.setattr(cli, "BENCHES", {"telemetry": bench})
         assert cli.main(["telemetry", "--json", str(out)]) == 0
         last = capsys.readouterr().out.splitlines()[-1]
-        assert last == f"limit: against_off_percent of at least -3 and at most 3: {said}"
+        assert last == f"limit: telemetry_cpu_percent of at most 3: {said}"
         (limit,) = json.loads(out.read_text())["limits"]
-        assert (limit["figure"], limit["least"], limit["most"]) == (AGAINST_OFF, -3.0, 3.0)
+        assert (limit["figure"], limit["most"]) == (TELEMETRY, 3.0)
         assert limit["is_kept"] is is_kept
 
 

@@ -4,6 +4,8 @@ import os
 import socket
 import subprocess
 import sys
+import threading
+from concurrent.futures import ThreadPoolExecutor
 
 from bench.servers.processes import (
     cpu_seconds,
@@ -12,6 +14,7 @@ from bench.servers.processes import (
     listener,
     resident_bytes,
     started,
+    thread_cpu_seconds,
 )
 
 
@@ -42,6 +45,16 @@ def test_cpu_time_and_memory_of_this_process_are_seen():
     while cpu_seconds([os.getpid()]) == before:
         pass
     assert resident_bytes([os.getpid()]) > 1 << 20
+
+
+def test_the_cpu_time_of_each_thread_is_seen():
+    used = thread_cpu_seconds(os.getpid())
+    mine = threading.get_native_id()
+    while thread_cpu_seconds(os.getpid())[mine] == used[mine]:
+        pass
+    with ThreadPoolExecutor(1) as pool:
+        other = pool.submit(threading.get_native_id).result()
+        assert thread_cpu_seconds(os.getpid())[other] < cpu_seconds([os.getpid()])
 
 
 def test_a_process_that_is_gone_counts_for_nothing():
