@@ -30,6 +30,7 @@ from protocol.groups.facts import (
     RebalanceOutcome,
     ResultReplicated,
 )
+from protocol.stories.teller import outlived
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
@@ -182,11 +183,12 @@ class Telemetry:
             for line, fields in _log_messages(facts, moved):
                 _log.info("%s", line, extra=dict(fields))
         if traces is not None:
+            skipped = {id(facts[place]) for place in outlived(facts)}
             for each in taken:
                 if isinstance(each, LeaderChange):
                     traces.tell_leader(each)
                 else:
-                    traces.tell(each, moved.get(id(each)))
+                    traces.tell(each, moved.get(id(each)), is_outlived=id(each) in skipped)
 
 
 def exports_traces(environ: Mapping[str, str]) -> bool:

@@ -243,6 +243,27 @@ def trigger_of(cause: MemberEvent | TopicsCause | None) -> str | None:
     return f"member-{cause.kind}" if isinstance(cause, MemberEvent) else cause
 
 
+# --- a static member that came back unchanged
+
+
+def replaced_attributes(event: MemberEvent) -> Attributes:
+    """Return the attributes of the root span of a replacement that rebalances nothing."""
+    return {
+        "messaging.system": "kafka",
+        "messaging.consumer.group.name": event.group_id,
+        "rollcall.rebalance.cause": causes.Cause.STATIC_REPLACED,
+        **_cause(event),
+        "rollcall.rebalance.outcome": "unchanged",
+        "rollcall.rebalance.inferred": event.inferred,
+    }
+
+
+def replaced_span(event: MemberEvent) -> ChildSpan:
+    """Return the only span below that root."""
+    who = {**_who_of_event(event), "rollcall.rebalance.trigger": trigger_of(event)}
+    return ChildSpan("trigger", event.time_ms, event.time_ms, who)
+
+
 # --- what all have
 
 

@@ -22,6 +22,8 @@ from actors.telemetry.rebalance_spans import (
     member_attributes,
     modern_attributes,
     modern_spans,
+    replaced_attributes,
+    replaced_span,
     replicate_span,
 )
 from protocol.groups.facts import (
@@ -70,9 +72,10 @@ class SpanEvent:
 
 @dataclass(frozen=True, slots=True)
 class Trace:
-    """One rebalance. Attributes that are None are left out.
+    """One rebalance, or static member that came back. Attributes that are None are left out.
 
-    ``number`` is its generation or epoch, ``run`` the number of the assignor's run (0: none).
+    ``number`` is its generation or epoch (0: there was no rebalance), ``run`` the number of the
+    assignor's run (0: none).
     ``failover_ms`` is when its coordinator had taken over (Unix ms), None: long before.
     """
 
@@ -123,8 +126,14 @@ class RebalanceTraces:
         self._converted: OrderedDict[str, None] = OrderedDict()
         self._unreplicated: OrderedDict[str, tuple[int, int]] = OrderedDict()
 
-    def tell(self, fact: Fact, moved: PartitionMovement | None) -> Iterator[Trace | LateSpans]:
-        """Add a fact; return the trace that it completes, if any."""
+    def tell(
+        self, fact: Fact, moved: PartitionMovement | None, *, is_outlived: bool = False
+    ) -> Iterator[Trace | LateSpans]:
+        """Add a fact; return the trace that it completes, if any.
+
+        ``is_outlived``: many static members of its group came back at once, and this one gets no
+        trace (:func:`~protocol.stories.teller.outlived`).
+        """
         group_id = fact.group_id
         match fact:
             case RebalanceEnded():
@@ -149,6 +158,10 @@ class RebalanceTraces:
                 yield from self._end(group_id, fact.time_ms, CONVERTED, ((), ()))
                 self._recent.add(fact)
                 _put(self._converted, group_id, None)
+            case MemberEvent(changes_nothing=True):
+                self._recent.add(fact)
+                if not is_outlived:
+                    yield _replaced(fact)
             case _:
                 self._recent.add(fact)
 
@@ -212,6 +225,17 @@ class RebalanceTraces:
             run=fact.run,
             failover_ms=failover_ms,
         )
+
+
+def _replaced(event: MemberEvent) -> Trace:
+    return Trace(
+        event.group_id,
+        0,
+        causes.Cause.STATIC_REPLACED,
+        replaced_attributes(event),
+        (replaced_span(event),),
+        (),
+    )
 
 
 def _put(kept: OrderedDict[str, V], group_id: str, value: V) -> None:

@@ -50,3 +50,6 @@ ROOT_NAMES: Final[Mapping[Cause, str]] = MappingProxyType(
     {cause: f"{PREFIX}{what}" for cause, what in _WHAT.items()}
 )
 """The name of the root span, by what caused the rebalance."""
+
+CAME_BACK: Final = "static member came back"
+"""The name of the root span where a static member came back unchanged: no rebalance begins."""

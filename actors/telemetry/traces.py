@@ -22,7 +22,7 @@ from opentelemetry.trace import Link, NonRecordingSpan, SpanContext, set_span_in
 
 from actors.telemetry.failover_traces import Failover, Failovers
 from actors.telemetry.rebalance_traces import LateSpans, RebalanceTraces
-from actors.telemetry.root_names import ROOT_NAMES
+from actors.telemetry.root_names import CAME_BACK, ROOT_NAMES
 from actors.telemetry.run_contexts import RunContexts
 from actors.telemetry.transports import TRANSPORTS, file_of, protocol_of
 
@@ -74,9 +74,11 @@ class Traces:
         self._roots: OrderedDict[tuple[str, int], SpanContext] = OrderedDict()
         self._failovers = Failovers()
 
-    def tell(self, fact: Fact, moved: PartitionMovement | None) -> None:
+    def tell(
+        self, fact: Fact, moved: PartitionMovement | None, *, is_outlived: bool = False
+    ) -> None:
         """Export the trace of a rebalance that ends with this fact, if any."""
-        for told in self._traces.tell(fact, moved):
+        for told in self._traces.tell(fact, moved, is_outlived=is_outlived):
             if isinstance(told, LateSpans):
                 self._export_late(told)
             else:
@@ -102,7 +104,7 @@ class Traces:
         self._ids.give(run.trace_id if run else None, None)
         failover = self._failover(trace)
         root = self._tracer.start_span(
-            ROOT_NAMES[trace.cause],
+            ROOT_NAMES[trace.cause] if trace.number else CAME_BACK,
             context=Context(),
             attributes=_known(trace.attributes),
             start_time=_ns(trace.started_ms),
@@ -115,7 +117,8 @@ class Traces:
         for each in trace.spans:
             self._export_below(each, set_span_in_context(root, Context()), run)
         root.end(_ns(trace.ended_ms))
-        self._roots[trace.group_id, trace.number] = root.get_span_context()
+        if trace.number:
+            self._roots[trace.group_id, trace.number] = root.get_span_context()
         if len(self._roots) > ROOTS_MAX:
             self._roots.popitem(last=False)
 

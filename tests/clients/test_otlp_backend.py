@@ -11,13 +11,16 @@ import pytest
 from confluent_kafka import Consumer
 
 from actors.telemetry.observer import Telemetry
-from actors.telemetry.root_names import ROOT_NAMES
+from actors.telemetry.root_names import CAME_BACK, ROOT_NAMES
 from actors.telemetry.transports import TRANSPORTS
+from bench.drills import main as drill
 from bench.rehearse import BAD_INPUT
 from bench.rehearse import main as rehearse
+from failover.drills.drill import named
 from protocol.stories.causes import Cause
 from protocol.watching.watch import ClusterWatch
-from tests.actors.telemetry.causes.test_causes import PAIRS, TYPES
+from tests.actors.telemetry.causes.never import NEVER
+from tests.actors.telemetry.causes.test_causes import TYPES
 from tests.actors.telemetry.facts import consumer_rebalance, member_event, rebalance
 from tests.actors.watching.test_kafka_records import concluded
 from tests.clients import servers
@@ -94,30 +97,58 @@ def test_a_consumer_groups_rebalance_is_a_trace_in_the_backend(
     assert len(found["logs"]) == 1
 
 
-def test_every_cause_of_every_type_is_found_in_the_backend(
-    jaeger: Jaeger, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("group_type", TYPES)
+def test_every_cause_is_found_in_the_backend(
+    group_type: str, jaeger: Jaeger, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Real groups are led to each; who looks for a cause finds its rebalance, and no other."""
+    service = f"causes-of-{group_type}"
     monkeypatch.setenv("OTEL_BSP_MAX_QUEUE_SIZE", "100000")
-    for name, value in variables(jaeger, "causes").items():
+    for name, value in variables(jaeger, service).items():
         monkeypatch.setenv(name, value)
     telemetry = Telemetry({"service.instance.id": 0})
-    for situations in TYPES.values():
-        for situation in situations.values():
-            for fact in situation().facts:
-                telemetry.observe(fact)
+    for situation in TYPES[group_type].values():
+        for fact in situation().facts:
+            telemetry.observe(fact)
     telemetry.close(patient(30))
     assert (telemetry.drops.spans, telemetry.drops.facts) == (0, 0)
-    for group_type, cause in PAIRS:
-        if cause is Cause.STATIC_REPLACED and group_type != "classic":
-            continue  # nothing but the member's id changes: there is no rebalance
-        found = find(jaeger, "causes", group__type=group_type, rebalance__cause=cause)
+    for cause in TYPES[group_type]:
+        if cause is Cause.STATIC_REPLACED:
+            continue  # the next test
+        found = find(jaeger, service, group__type=group_type, rebalance__cause=cause)
         assert root(found)["tags"]["messaging.consumer.group.name"] == GROUP
         assert root(found)["operationName"] == ROOT_NAMES[cause]
-    after = root(find(jaeger, "causes", group__type="streams", rebalance__cause=Cause.FAILOVER))
+    after = root(find(jaeger, service, group__type=group_type, rebalance__cause=Cause.FAILOVER))
     (link,) = (each["traceID"] for each in after["references"])
-    failover = until(partial(trace_with, jaeger, "causes", link), FOUND_S, "the failover's trace")
+    failover = until(partial(trace_with, jaeger, service, link), FOUND_S, "the failover's trace")
     assert [span["operationName"] for span in failover] == ["failover"]
+
+
+@pytest.mark.parametrize("group_type", TYPES)
+def test_a_static_member_that_came_back_is_found_in_the_backend(
+    group_type: str, jaeger: Jaeger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In a stable group nothing but the member's id changes; a classic group may rebalance."""
+    service = f"came-back-in-{group_type}"
+    situation = TYPES[group_type].get(Cause.STATIC_REPLACED)
+    if situation is None:
+        assert NEVER[group_type][Cause.STATIC_REPLACED]
+        return
+    for name, value in variables(jaeger, service).items():
+        monkeypatch.setenv(name, value)
+    telemetry = Telemetry({"service.instance.id": 0})
+    for fact in situation().facts:
+        telemetry.observe(fact)
+    telemetry.close(CLOSE_S)
+    found = find(jaeger, service, rebalance__cause=Cause.STATIC_REPLACED)
+    tags = root(found)["tags"]
+    if tags["rollcall.rebalance.outcome"] == "unchanged":
+        assert root(found)["operationName"] == CAME_BACK
+        assert [span["operationName"] for span in found if parents(span)] == ["trigger"]
+    else:
+        assert root(found)["operationName"] == ROOT_NAMES[Cause.STATIC_REPLACED]
+        assert tags["rollcall.group.type"] == "classic"
+    assert tags["rollcall.member.instance_id"]
 
 
 @pytest.mark.parametrize(
@@ -318,6 +349,32 @@ def test_a_rehearsal_is_found_in_the_backend_beside_the_rebalances_that_it_cause
     assert scale["tags"]["rollcall.run.text"] == "rehearsed: scale"
     until(partial(caused, jaeger, top), FOUND_S, "a rebalance is beside the run")
     assert all(each["traceID"] != top["traceID"] for each in caused(jaeger, top))
+
+
+@pytest.mark.timeout(300)
+def test_a_drill_is_found_in_the_backend_beside_the_failover_that_it_caused(
+    jaeger: Jaeger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if servers.is_kafka():
+        pytest.skip("a drill starts its own cluster")
+    for name, value in variables(jaeger, "drilled").items():
+        monkeypatch.setenv(name, value)
+    assert drill(["kill-leader", "--members", "20"]) != BAD_INPUT
+    run = find(jaeger, "drilled", run__kind="drill", run__name="kill-leader")
+    top = root(run)
+    assert top["operationName"] == "drill kill-leader"
+    assert top["tags"]["rollcall.run.verdict"] in ("clean", "not-clean"), "by the machine's speed"
+    steps = sorted((span for span in run if parents(span)), key=lambda span: span["startTime"])
+    assert [span["operationName"] for span in steps] == [
+        step.do for step in named("kill-leader").steps
+    ]
+    kill = next(span for span in steps if span["operationName"] == "kill")
+    assert [
+        span
+        for trace in jaeger.traces("drilled", **{"rollcall.failover.reason": "unreachable"})
+        for span in trace
+        if span["operationName"] == "failover" and span["startTime"] >= kill["startTime"]
+    ], "the failover is beside the run"
 
 
 def caused(jaeger: Jaeger, run: dict[str, Any]) -> list[dict[str, Any]]:

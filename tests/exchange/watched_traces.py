@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from actors.telemetry.root_names import ROOT_NAMES
+from actors.telemetry.root_names import CAME_BACK, ROOT_NAMES
 from protocol.stories.causes import Cause
 from tests.otlp_backend import FOUND_S, Jaeger, parents, root
 from tests.waiting import until
@@ -110,3 +110,17 @@ def is_in_the_backend(
         assert each["operationName"] == ROOT_NAMES[cause]
         assert tags["rollcall.group.type"] == kind
         assert ("rollcall.rebalance.inferred" in tags) is is_inferred
+
+
+def came_back(jaeger: Jaeger, group_id: str) -> None:
+    """Who looks for a static member that came back unchanged finds it, and no rebalance."""
+
+    def found() -> list[list[dict[str, Any]]]:
+        traces = traces_of(jaeger, group_id, Cause.STATIC_REPLACED)
+        return [each for each in traces if tree(each) == {"trigger"}]
+
+    for trace in until(found, FOUND_S, f"the static member of {group_id} is found"):
+        tags = root(trace)["tags"]
+        assert root(trace)["operationName"] == CAME_BACK
+        assert tags["rollcall.rebalance.outcome"] == "unchanged"
+        assert tags["rollcall.member.instance_id"] == "i-1"

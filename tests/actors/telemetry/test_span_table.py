@@ -12,7 +12,7 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 from actors.logs.leader_changes import BEGINNINGS, ChangeReason, LeaderChange
 from actors.telemetry.compute_traces import ComputeTraces
 from actors.telemetry.drops import TelemetryDrops
-from actors.telemetry.root_names import PREFIX, ROOT_NAMES
+from actors.telemetry.root_names import CAME_BACK, PREFIX, ROOT_NAMES
 from actors.telemetry.run_contexts import RunContexts
 from actors.telemetry.traces import Traces
 from protocol.groups.classic.partitions_moved import PartitionMovement
@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from opentelemetry.sdk.trace import ReadableSpan
 
 TEXT: Final = (Path(__file__).parents[3] / "docs" / "tracing.md").read_text()
+ROOTS: Final = (PREFIX, CAME_BACK)
 NAME: Final = re.compile(r"`((?:messaging|rollcall|process)\.[a-z_.]+)`")
 
 
@@ -85,12 +86,15 @@ def rows(head: str) -> list[list[str]]:
 def test_the_table_has_the_spans() -> None:
     names = {row[0].strip("`") for row in rows("| Span | Below |")}
     found = {span.name.partition(":")[0] for span in everything()}
-    assert found == names | {"rebalance", "failover"}
+    assert found == names | {"rebalance", "failover", CAME_BACK}
 
 
 def test_the_table_has_the_names_of_root_spans() -> None:
     listed = rows("| Root span |")
-    assert listed == [[f"`{name}`", f"`{cause}`"] for cause, name in ROOT_NAMES.items()]
+    assert listed == [
+        *([f"`{name}`", f"`{cause}`"] for cause, name in ROOT_NAMES.items()),
+        [f"`{CAME_BACK}`", f"`{Cause.STATIC_REPLACED}`"],
+    ]
     assert list(ROOT_NAMES) == list(Cause)
     assert len({*ROOT_NAMES.values()}) == len(Cause)
 
@@ -113,7 +117,7 @@ def test_a_span_is_below_the_one_that_the_table_says() -> None:
     for span in everything():
         if span.parent is not None and span.parent.span_id in names:
             above = names[span.parent.span_id]
-            assert ("root" if above.startswith(PREFIX) else above) in below[span.name]
+            assert ("root" if above.startswith(ROOTS) else above) in below[span.name]
 
 
 def test_the_table_has_the_attributes() -> None:
@@ -138,7 +142,7 @@ def test_an_attribute_is_on_the_spans_that_the_table_says() -> None:
         for name in NAME.findall(row[0])
     }
     for span in everything():
-        where = "root" if span.name.startswith(PREFIX) else span.name
+        where = "root" if span.name.startswith(ROOTS) else span.name
         wrong = {name for name in span.attributes or {} if where not in on[name]}
         assert not wrong, (where, wrong)
         for event in span.events:

@@ -5,7 +5,9 @@ import os
 import subprocess
 import sys
 import threading
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
 
 import pytest
 from opentelemetry.sdk.trace import ReadableSpan
@@ -16,8 +18,9 @@ from actors.telemetry import observer as telemetry_module
 from actors.telemetry.drops import TelemetryDrops
 from actors.telemetry.observer import Telemetry, exports_traces
 from actors.telemetry.rebalance_traces import EVENTS_PER_TRACE_MAX
+from actors.telemetry.root_names import CAME_BACK
 from actors.telemetry.traces import Traces
-from actors.telemetry.transports import TRANSPORTS
+from actors.telemetry.transports import FILE, TRANSPORTS
 from protocol.groups.classic.partitions_moved import PartitionMovement
 from protocol.groups.facts import (
     GroupDeleted,
@@ -27,7 +30,9 @@ from protocol.groups.facts import (
     RebalancePhase,
     RebalanceTrigger,
 )
+from protocol.stories.history import STORIES_PER_GROUP
 from tests.actors.telemetry.facts import NOW, consumer_rebalance, member_event, rebalance
+from tests.bench.traces import spans_in
 from tests.waiting import WITHIN_S, patient, until
 
 OTLP = {"OTEL_EXPORTER_OTLP_ENDPOINT": "http://127.0.0.1:4318"}
@@ -168,6 +173,27 @@ def test_a_deleted_groups_events_are_forgotten() -> None:
         traced(member_event(), GroupDeleted(group_id="orders", time_ms=NOW), rebalance())
     )
     assert not root.events
+
+
+def test_static_members_that_come_back_at_once_have_as_many_traces_as_stories(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A flood of them does not push the traces of rebalances out."""
+    monkeypatch.setenv(FILE, str(tmp_path / "traces.jsonl"))
+    telemetry = Telemetry({})
+    for number in range(400):
+        telemetry.observe(
+            member_event(
+                kind=MemberEventKind.REPLACED, member_id=f"m-{number}", changes_nothing=True
+            )
+        )
+    telemetry.observe(rebalance())
+    telemetry.close()
+    assert (telemetry.drops.spans, telemetry.drops.facts) == (0, 0)
+    told = Counter(each["name"] for each in spans_in(tmp_path) if not each.get("parentSpanId"))
+    batches = -(-401 // telemetry_module.TURN_FACTS_MAX) + 1  # the first fact may come alone
+    assert told["rebalance: member left"] == 1
+    assert 0 < told[CAME_BACK] <= batches * (STORIES_PER_GROUP + 1)
 
 
 def test_the_environment_names_the_service(monkeypatch: pytest.MonkeyPatch) -> None:

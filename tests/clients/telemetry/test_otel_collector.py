@@ -12,7 +12,7 @@ from actors.metrics.table import ROWS
 from actors.telemetry.group_metrics import GroupMetrics
 from actors.telemetry.histograms import Histogram
 from actors.telemetry.observer import Telemetry, open_metrics
-from actors.telemetry.root_names import PREFIX, ROOT_NAMES
+from actors.telemetry.root_names import CAME_BACK, PREFIX, ROOT_NAMES
 from actors.telemetry.transports import DEFAULT, TRANSPORTS
 from protocol.stories.causes import Cause
 from tests.actors.telemetry.causes.test_causes import PAIRS, TYPES
@@ -93,8 +93,9 @@ def test_each_cause_of_each_type_of_group_goes_through_the_collector(
         for group_type, cause in PAIRS
         if cause is not Cause.STATIC_REPLACED or group_type == "classic"
     }
+    wanted.add(("", str(Cause.STATIC_REPLACED), CAME_BACK))
     until(lambda: wanted <= told(jaeger, service), FOUND_S, "all traces are in the backend")
-    assert {group_type for group_type, *_ in wanted} == {*TYPES}
+    assert {group_type for group_type, *_ in wanted} == {*TYPES, ""}
 
 
 def told(jaeger: Jaeger, service: str) -> set[tuple[str, str, str]]:
@@ -105,12 +106,12 @@ def told(jaeger: Jaeger, service: str) -> set[tuple[str, str, str]]:
     roots = (span for trace in jaeger.traces(service) for span in trace if not parents(span))
     return {
         (
-            found["tags"]["rollcall.group.type"],
+            found["tags"].get("rollcall.group.type", ""),
             found["tags"]["rollcall.rebalance.cause"],
             found["operationName"],
         )
         for found in roots
-        if found["operationName"].startswith(PREFIX)
+        if found["operationName"].startswith((PREFIX, CAME_BACK))
     }
 
 

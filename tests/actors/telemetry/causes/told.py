@@ -10,6 +10,7 @@ from actors.telemetry.drops import TelemetryDrops
 from actors.telemetry.traces import Traces
 from failover.partitions.results import UnreplicatedResults
 from protocol.groups.facts import RebalanceEnded, TargetAssigned
+from protocol.stories.story import StoryOutcome
 from protocol.stories.teller import StoryTeller
 
 if TYPE_CHECKING:
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from protocol.stories.story import RebalanceStory
 
 REPLICATED_MS: Final = 2
+UNCHANGED: Final = StoryOutcome.UNCHANGED
 
 SHOWN: Final = (
     "rollcall.rebalance.cause",
@@ -67,7 +69,9 @@ def tree_of(story: RebalanceStory, found: Sequence[ReadableSpan]) -> list[str]:
     number = "generation" if story.group_type == "classic" else "epoch"
     for span in found:
         said = span.attributes or {}
-        if span.parent is None and said.get(f"rollcall.{number}.after") == story.after:
+        after = said.get(f"rollcall.{number}.after")
+        is_unchanged = said.get("rollcall.rebalance.outcome") == story.outcome == UNCHANGED
+        if span.parent is None and (is_unchanged or after == story.after):
             return list(_lines(span, found, ""))
     return []
 
