@@ -3,7 +3,8 @@
 Each scenario that comes with the program is rehearsed by ``rollcall rehearse``, with all its
 variants, and then simulated; what each run cost is a row of the table in ``docs/scenarios.md``.
 Verdicts are kept in a directory (``--results``), so that an interrupted comparison goes on where it
-was, and one scenario can be run again: delete its file.
+was, and one scenario can be run again: delete its file. A scenario without a verdict keeps the rows
+that the table has of it.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import json
 import subprocess
 import sys
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 
 from bench.paths import TOP
@@ -39,18 +41,22 @@ def main(arguments: Sequence[str] | None = None) -> int:
     )
     parser.add_argument("--results", type=Path, required=True, metavar="DIR")
     parser.add_argument("--only-table", action="store_true", help="run nothing")
+    parser.add_argument(
+        "--only", nargs="+", choices=names(), default=names(), metavar="NAME", help="run only these"
+    )
     asked = parser.parse_args(arguments)
     asked.results.mkdir(parents=True, exist_ok=True)
     if not asked.only_table:
-        for name in names():
+        for name in asked.only:
             _run(name, asked.results / f"{name}.json", [*_spark(name)])
             _run(name, asked.results / f"{name}.simulated.json", ["--simulate"])
     found = {
         name: tuple(_read(asked.results / f"{name}{kind}.json") for kind in ("", ".simulated"))
         for name in names()
     }
-    write_aside(PAGE, with_table(PAGE.read_text("utf-8"), table(found)))
-    return 0 if all(real is not None for real, *_ in found.values()) else 1
+    page = PAGE.read_text("utf-8")
+    write_aside(PAGE, with_table(page, table(found, rows_of(page))))
+    return 0 if all(found[name][0] is not None for name in asked.only) else 1
 
 
 def _spark(name: str) -> Iterator[str]:
@@ -75,14 +81,18 @@ def _read(path: Path) -> dict[str, Any] | None:
 
 def table(
     found: Mapping[str, Sequence[Mapping[str, Any] | None]],
+    before: Mapping[str, Sequence[tuple[str, ...]]] = MappingProxyType({}),
 ) -> str:
-    """Return the rows; for each scenario are given a real and a simulated run's document."""
-    rows = [HEAD, ("---", "---", "---", "--:", "--:", "---")]
+    """Return the rows; for each scenario are given a real and a simulated run's document.
+
+    A scenario that has neither keeps its rows of ``before``.
+    """
+    rows: list[tuple[str, ...]] = [HEAD, ("---", "---", "---", "--:", "--:", "---")]
     for name, documents in found.items():
         kept = [runs_of(document) for document in documents]
         variants = list(dict.fromkeys(variant for runs in kept for variant in runs))
         if not variants:
-            rows.append((f"`{name}`", "", "", "not run", "", ""))
+            rows += before.get(name) or [(f"`{name}`", "", "", "not run", "", "")]
         for variant in variants:
             pair = [runs.get(variant) for runs in kept]
             clean = _both(["yes" if each and each["clean"] else "no" for each in pair], pair)
@@ -132,6 +142,15 @@ def _both(words: Sequence[str], there: Sequence[Any]) -> str:
     """Write the real and the simulated word; one if both say the same."""
     shown = [word if each else "-" for word, each in zip(words, there, strict=True)]
     return shown[0] if shown[0] == shown[1] else " / ".join(shown)
+
+
+def rows_of(page: str) -> dict[str, list[tuple[str, ...]]]:
+    """Return the rows that a page has of each scenario."""
+    found: dict[str, list[tuple[str, ...]]] = {}
+    for line in page.split(BEGIN, 1)[1].split(END, 1)[0].strip().splitlines()[2:]:
+        cells = tuple(cell.strip() for cell in line.strip("|").split("|"))
+        found.setdefault(cells[0].strip("`"), []).append(cells)
+    return found
 
 
 def with_table(page: str, rows: str) -> str:

@@ -2,7 +2,7 @@
 
 import re
 
-from bench.rehearsals.both_times import BEGIN, END, HEAD, PAGE, table, with_table
+from bench.rehearsals.both_times import BEGIN, END, HEAD, PAGE, rows_of, table, with_table
 from bench.scenarios.files import names
 
 
@@ -36,6 +36,20 @@ def test_each_variant_has_rows_and_what_did_not_run_a_dash() -> None:
     assert rows[0] == "| `s` | base | a | 2 | 3.0 | yes |"
     assert rows[2] == "| `s` | more | a | 4 / - | 3.0 / - | yes / - |"
     assert rows[4] == "| `t` |  |  | not run |  |  |"
+
+
+def test_a_scenario_without_a_verdict_keeps_its_rows() -> None:
+    both = (run("real", "base", 3), run("simulated", "base", 1))
+    page = with_table(f"{BEGIN}\nold\n{END}", table({"s": both, "t": both}))
+    again = table({"s": (None, None), "t": both, "u": (None, None)}, rows_of(page)).splitlines()
+    assert again[:-1] == page.splitlines()[1:-1]
+    assert again[-1] == "| `u` |  |  | not run |  |  |"
+
+
+def test_the_table_of_the_page_is_kept_as_it_is() -> None:
+    page = PAGE.read_text("utf-8")
+    nothing = dict.fromkeys(names(), (None, None))
+    assert with_table(page, table(nothing, rows_of(page))) == page
 
 
 def test_only_what_is_between_the_marks_changes() -> None:
