@@ -9,12 +9,10 @@ from __future__ import annotations
 import json
 import logging
 import os
-from base64 import b64decode
 from logging.handlers import RotatingFileHandler
 from typing import TYPE_CHECKING, Final
 
-from google.protobuf.json_format import MessageToDict  # type: ignore[import-untyped]
-from opentelemetry.exporter.otlp.proto.common.trace_encoder import encode_spans
+from opentelemetry.exporter.otlp.json.common.trace_encoder import encode_spans
 from opentelemetry.sdk.trace.export import SpanExporter, SpanExportResult
 
 from actors.telemetry.transports import file_of_process
@@ -27,19 +25,11 @@ if TYPE_CHECKING:
 
 FILE_BYTES_MAX: Final = 16 * 1024 * 1024
 FILES_KEPT: Final = 2
-IDS: Final = frozenset({"traceId", "spanId", "parentSpanId"})
 
 
 def as_line(spans: Sequence[ReadableSpan]) -> str:
-    """Return spans as OTLP in JSON: ids are hexadecimal there, and enumerations numbers."""
-    request = MessageToDict(encode_spans(spans), use_integers_for_enums=True)
-    for resource in request.get("resourceSpans", ()):
-        for scope in resource["scopeSpans"]:
-            for span in scope["spans"]:
-                for holder in (span, *span.get("links", ())):
-                    for name in IDS & holder.keys():
-                        holder[name] = b64decode(holder[name]).hex()
-    return json.dumps(request, ensure_ascii=False, separators=(",", ":"))
+    """Return spans as OTLP in JSON."""
+    return json.dumps(encode_spans(spans).to_dict(), ensure_ascii=False, separators=(",", ":"))
 
 
 class _Lines(RotatingFileHandler):
