@@ -125,14 +125,7 @@ def modern_spans(
 
     ``takeovers`` are the last members that took the target over, and those that had not.
     """
-    cause = fact.cause
-    said: Attributes = (
-        {**_who_of_event(cause), "rollcall.member.silent_ms": cause.silent_ms}
-        if isinstance(cause, MemberEvent)
-        else {}
-    )
-    bump: Attributes = {**said, "rollcall.rebalance.trigger": trigger_of(cause)}
-    trigger = ChildSpan("trigger", fact.changed_ms, fact.changed_ms, bump)
+    trigger = trigger_span(fact.cause, fact.changed_ms)
     replicate = () if replicated is None else (replicate_span(replicated),)
     if not fact.members:  # no assignor ran, and nobody takes anything over
         return (trigger, *replicate)
@@ -144,6 +137,17 @@ def modern_spans(
         *replicate,
         _reconcile(fact, ended_ms, takeovers),
     )
+
+
+def trigger_span(cause: MemberEvent | TopicsCause | None, time_ms: int) -> ChildSpan:
+    """Return what bumped the group epoch, or replaced a static member, and when (Unix ms)."""
+    said: Attributes = (
+        {**_who_of_event(cause), "rollcall.member.silent_ms": cause.silent_ms}
+        if isinstance(cause, MemberEvent)
+        else {}
+    )
+    told: Attributes = {**said, "rollcall.rebalance.trigger": trigger_of(cause)}
+    return ChildSpan("trigger", time_ms, time_ms, told)
 
 
 def _assign(fact: TargetAssigned) -> ChildSpan:
@@ -256,12 +260,6 @@ def replaced_attributes(event: MemberEvent) -> Attributes:
         "rollcall.rebalance.outcome": "unchanged",
         "rollcall.rebalance.inferred": event.inferred,
     }
-
-
-def replaced_span(event: MemberEvent) -> ChildSpan:
-    """Return the only span below that root."""
-    who = {**_who_of_event(event), "rollcall.rebalance.trigger": trigger_of(event)}
-    return ChildSpan("trigger", event.time_ms, event.time_ms, who)
 
 
 # --- what all have

@@ -23,8 +23,8 @@ from actors.telemetry.rebalance_spans import (
     modern_attributes,
     modern_spans,
     replaced_attributes,
-    replaced_span,
     replicate_span,
+    trigger_span,
 )
 from protocol.groups.facts import (
     GroupConverted,
@@ -233,7 +233,7 @@ def _replaced(event: MemberEvent) -> Trace:
         0,
         causes.Cause.STATIC_REPLACED,
         replaced_attributes(event),
-        (replaced_span(event),),
+        (trigger_span(event, event.time_ms),),
         (),
     )
 

@@ -119,8 +119,8 @@ class Traces:
         root.end(_ns(trace.ended_ms))
         if trace.number:
             self._roots[trace.group_id, trace.number] = root.get_span_context()
-        if len(self._roots) > ROOTS_MAX:
-            self._roots.popitem(last=False)
+            if len(self._roots) > ROOTS_MAX:
+                self._roots.popitem(last=False)
 
     def _export_below(self, each: ChildSpan, inside: Context, run: RunContext | None) -> None:
         is_told_by_worker = each.is_run and run is not None
