@@ -32,7 +32,7 @@ class KnownHosts:
     """What the Host header of a request may name. Addresses and ``localhost`` are always known."""
 
     def __init__(self, names: Iterable[str] = (), setting: str = HOSTS) -> None:
-        """``setting`` is where operators add names."""
+        """Know these names; ``setting`` is where operators add some."""
         self._names = frozenset(map(_plain, (LOCALHOST, socket.gethostname(), *names)))
         self.refusal = f"The console does not serve this host name: {setting} adds host names."
 
