@@ -226,5 +226,7 @@ def test_share_partitions_that_nobody_can_have_yet_are_not_kept() -> None:
     stories = told.stories(share_groups.joined().facts)
     waits, gets = stories[0], next(each for each in stories if each.after == 3)
     assert (waits.total, waits.moved, waits.kept) == (0, 0, 0)
-    assert short_sentence(waits).startswith("epoch 1 → 2: member A (127.0.0.1) joined; 0 partitions")
+    assert short_sentence(waits).startswith(
+        "epoch 1 → 2: member A (127.0.0.1) joined; 0 partitions"
+    )
     assert (gets.total, gets.added, gets.kept) == (4, 4, 0)
