@@ -117,7 +117,7 @@ class StoryTeller:
             yield draft.ended(outcome, time_ms, self._recent.take(group_id, 0, time_ms, time_ms))
 
     def _numbered(self, story: RebalanceStory) -> RebalanceStory:
-        """Give a story its number: later ones have greater numbers, also if the clock steps back."""
+        """Give a story its number, which is greater than all before, whatever the clock says."""
         self._number = max(self._number + 1, story.ended_ms)
         return replace(story, node_id=self._node_id, number=self._number)
 

@@ -1,4 +1,4 @@
-"""The verbs that need a member of their own, in groups of which few client libraries have members."""
+"""The verbs that need a member of their own, in share and streams groups."""
 
 from collections.abc import Iterator
 from contextlib import suppress
