@@ -12,24 +12,19 @@ import os
 import threading
 import time
 from collections import Counter
-from queue import Empty, SimpleQueue
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
 from actors.clock import wall_ms
 from actors.logs.leader_changes import LeaderChange, LeaderChanges
 from actors.metrics.row import MetricSource
+from actors.stories.waiting_facts import BYTES_MAX, WaitingFacts, size_of
 from actors.telemetry.drops import TelemetryDrops
 from actors.telemetry.log_messages import log_fields, log_message, log_message_for_many
 from actors.telemetry.run_contexts import RunContexts
 from actors.telemetry.transports import TRANSPORTS, destination, file_of, protocol_of
-from protocol.groups.classic.partitions_moved import partitions_moved
-from protocol.groups.facts import (
-    MemberEvent,
-    RebalanceEnded,
-    RebalanceOutcome,
-    ResultReplicated,
-)
+from protocol.groups.facts import MemberEvent, RebalanceEnded, ResultReplicated
+from protocol.stories.movement import count_classic
 from protocol.stories.teller import outlived
 
 if TYPE_CHECKING:
@@ -47,12 +42,7 @@ _coordinator_log = logging.getLogger("rollcall.coordinator")
 _own_log = logging.getLogger("rollcall.telemetry")
 
 FACTS_WAITING_MAX: Final = 20_000
-LINGER_S: Final = 0.05
-"""The wait for more facts of a burst, so that the event loop does not compete for each."""
-
-TURN_FACTS_MAX: Final = 500
-"""The facts of one batch, after which the thread yields."""
-
+LEADER_CHANGE_BYTES: Final = 256
 LOOK_S: Final = 15.0
 """How often to look, without facts, whether a failover is to be told."""
 
@@ -71,6 +61,7 @@ class Telemetry:
         resource: Mapping[str, str | int],
         facts_waiting_max: int = FACTS_WAITING_MAX,
         partition_of: Callable[[str], int] | None = None,
+        bytes_waiting_max: int = BYTES_MAX,
     ) -> None:
         """``resource`` has this process's attributes, such as ``service.instance.id``.
 
@@ -83,9 +74,10 @@ class Telemetry:
         self.traces_go = destination(os.environ) if self._exports else NOWHERE
         _own_log.info("traces go %s", self.traces_go)
         self._resource = resource
-        self._waiting_max = facts_waiting_max
         self._partition_of = partition_of
-        self._facts: SimpleQueue[Fact | LeaderChange | None] = SimpleQueue()
+        self._facts: WaitingFacts[Fact | LeaderChange] = WaitingFacts(
+            _size, facts_waiting_max, bytes_waiting_max
+        )
         self._closing = threading.Event()
         self._closing_deadline_s = 0.0
         self._leaders = LeaderChanges(self._queue)
@@ -99,10 +91,8 @@ class Telemetry:
         self._queue(fact)
 
     def _queue(self, fact: Fact | LeaderChange) -> None:
-        if self._facts.qsize() >= self._waiting_max:
+        if not self._facts.put(fact):
             self.drops.count_facts(1)
-            return
-        self._facts.put(fact)
 
     def run_context(self, group_id: str, run: int) -> str:
         """Return the trace context of an assignor run that begins; "" if there are no traces."""
@@ -118,13 +108,13 @@ class Telemetry:
             _coordinator_log.removeHandler(self._leaders)
             self._closing_deadline_s = time.monotonic() + timeout_s
             self._closing.set()
-            self._facts.put(None)
+            self._facts.wake()
         self._thread.join(timeout_s + 1)
 
     def _run(self) -> None:
         traces = self._open_traces()
-        while not self._closing.is_set() or not self._facts.empty():
-            facts = self._take()
+        while not self._closing.is_set() or not self._facts.is_empty:
+            facts = self._facts.take(self._closing, self._idle_s())
             try:
                 self._tell(facts, traces)
                 if traces is not None:
@@ -136,18 +126,6 @@ class Telemetry:
         if traces is not None:
             traces.close(max(self._closing_deadline_s - time.monotonic(), 0.1))
         self.drops.report(finally_=True)
-
-    def _take(self) -> list[Fact | LeaderChange]:
-        """Wait for facts and return a batch; empty if only a report of drops is due."""
-        try:
-            first = self._facts.get(timeout=self._idle_s())
-        except Empty:
-            return []
-        self._closing.wait(LINGER_S)
-        taken = [first]
-        while len(taken) < TURN_FACTS_MAX and not self._facts.empty():
-            taken.append(self._facts.get())
-        return [fact for fact in taken if fact is not None]
 
     def _idle_s(self) -> float | None:
         """Return how long to wait for a fact: until a report, or a failover, may be due."""
@@ -178,7 +156,9 @@ class Telemetry:
         says_sentences = _log.isEnabledFor(logging.INFO)
         if not says_sentences and traces is None:
             return
-        moved = {id(fact): _moved(fact) for fact in facts if isinstance(fact, RebalanceEnded)}
+        moved = {
+            id(fact): count_classic(fact) for fact in facts if isinstance(fact, RebalanceEnded)
+        }
         if says_sentences:
             for line, fields in _log_messages(facts, moved):
                 _log.info("%s", line, extra=dict(fields))
@@ -254,10 +234,8 @@ def open_metrics(
         return None
 
 
-def _moved(fact: RebalanceEnded) -> PartitionMovement | None:
-    if fact.protocol_type != "consumer" or fact.outcome is not RebalanceOutcome.STABLE:
-        return None
-    return partitions_moved(fact.assignments_before, fact.assignments_after)
+def _size(each: Fact | LeaderChange) -> int:
+    return LEADER_CHANGE_BYTES if isinstance(each, LeaderChange) else size_of(each)
 
 
 def _log_messages(

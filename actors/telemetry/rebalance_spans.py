@@ -155,16 +155,17 @@ def _assign(fact: TargetAssigned) -> ChildSpan:
     begun, ended = fact.started_ms, fact.computed_ms
     computing = max(ended - round(fact.assignor_ms), begun)
     queued = max(computing - round(fact.queue_ms), begun)
+    measured: Attributes = {
+        "rollcall.assignor.where": "in-place" if fact.in_place else "worker",
+        "rollcall.assignor.queue_ms": round(fact.queue_ms, 3),
+        "rollcall.assignor.run_ms": round(fact.assignor_ms, 3),
+    }
+    is_seen = fact.assignor_ms > 0 or not fact.in_place  # no record of another cluster tells of it
     return ChildSpan(
         "assign",
         begun,
         ended,
-        {
-            "rollcall.assignor.name": fact.assignor,
-            "rollcall.assignor.where": "in-place" if fact.in_place else "worker",
-            "rollcall.assignor.queue_ms": round(fact.queue_ms, 3),
-            "rollcall.assignor.run_ms": round(fact.assignor_ms, 3),
-        },
+        {"rollcall.assignor.name": fact.assignor, **(measured if is_seen else {})},
         (
             ChildSpan("queue", queued, computing),
             ChildSpan("compute", computing, ended, {"rollcall.assignor.name": fact.assignor}),
@@ -228,7 +229,7 @@ def modern_attributes(fact: TargetAssigned, cause: causes.Cause) -> Attributes:
         "rollcall.assignor.name": fact.assignor,
         "rollcall.members": fact.members,
         "rollcall.members.changed": fact.members_changed,
-        "rollcall.partitions.moved": max(fact.partitions_moved, 0),
+        "rollcall.partitions.moved": None if fact.partitions_moved < 0 else fact.partitions_moved,
     }
 
 

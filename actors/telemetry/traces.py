@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import logging
 import os
-import threading
-from collections import OrderedDict, deque
+from collections import OrderedDict
 from typing import TYPE_CHECKING, Final
 
 from opentelemetry.context import Context
@@ -15,8 +13,7 @@ from opentelemetry.sdk.resources import (
     OTELResourceDetector,
     Resource,
 )
-from opentelemetry.sdk.trace import ReadableSpan, SpanProcessor, TracerProvider
-from opentelemetry.sdk.trace.export import SpanExporter, SpanExportResult
+from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.id_generator import RandomIdGenerator
 from opentelemetry.trace import Link, NonRecordingSpan, SpanContext, set_span_in_context
 
@@ -24,10 +21,14 @@ from actors.telemetry.failover_traces import Failover, Failovers
 from actors.telemetry.rebalance_traces import LateSpans, RebalanceTraces
 from actors.telemetry.root_names import CAME_BACK, ROOT_NAMES
 from actors.telemetry.run_contexts import RunContexts
+from actors.telemetry.span_queue import SpanQueue
 from actors.telemetry.transports import TRANSPORTS, file_of, protocol_of
+from protocol.stories.story import cut
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
+
+    from opentelemetry.sdk.trace.export import SpanExporter
 
     from actors.logs.leader_changes import LeaderChange
     from actors.telemetry.drops import TelemetryDrops
@@ -37,7 +38,6 @@ if TYPE_CHECKING:
     from protocol.groups.classic.partitions_moved import PartitionMovement
     from protocol.groups.facts import Fact
 
-EXPORTER_LOG: Final = "opentelemetry.exporter.otlp"
 COMPUTE: Final = "compute"
 
 ROOTS_MAX: Final = 1_000
@@ -106,14 +106,14 @@ class Traces:
         root = self._tracer.start_span(
             ROOT_NAMES[trace.cause] if trace.number else CAME_BACK,
             context=Context(),
-            attributes=_known(trace.attributes),
+            attributes=known_attributes(trace.attributes),
             start_time=_ns(trace.started_ms),
             links=() if failover is None else (Link(failover.context),),
         )
         if failover is not None:
             failover.touch(root.get_span_context(), trace.ended_ms)
         for event in trace.events:
-            root.add_event(event.name, _known(event.attributes), _ns(event.time_ms))
+            root.add_event(event.name, known_attributes(event.attributes), _ns(event.time_ms))
         for each in trace.spans:
             self._export_below(each, set_span_in_context(root, Context()), run)
         root.end(_ns(trace.ended_ms))
@@ -128,7 +128,7 @@ class Traces:
         span = self._tracer.start_span(
             each.name,
             context=inside,
-            attributes=_known(each.attributes),
+            attributes=known_attributes(each.attributes),
             start_time=_ns(each.started_ms),
         )
         for below in each.spans:
@@ -155,7 +155,9 @@ class Traces:
         span = self._tracer.start_span(
             "failover",
             context=Context(),
-            attributes=_known({**failover.attributes, "rollcall.failover.node": self._node}),
+            attributes=known_attributes(
+                {**failover.attributes, "rollcall.failover.node": self._node}
+            ),
             start_time=_ns(failover.elected_ms),
             links=[Link(each) for each in failover.links],
         )
@@ -184,93 +186,6 @@ class GivenIds(RandomIdGenerator):
         return super().generate_span_id() if given is None else given
 
 
-class SpanQueue(SpanProcessor):
-    """Passes finished spans to the exporter in a thread, and counts dropped spans.
-
-    The SDK's batch processor does not report drops and closes without a deadline; the environment
-    variables are the same (``docs/decisions/dependencies.md``).
-    """
-
-    def __init__(self, exporter: SpanExporter, drops: TelemetryDrops) -> None:
-        self._exporter = exporter
-        self._drops = drops
-        self._delay_s = _number("OTEL_BSP_SCHEDULE_DELAY", 5_000) / 1_000
-        self._batch_max = _number("OTEL_BSP_MAX_EXPORT_BATCH_SIZE", 512)
-        self._waiting_max = _number("OTEL_BSP_MAX_QUEUE_SIZE", 2_048)
-        self._spans: deque[ReadableSpan] = deque()
-        self._changed = threading.Condition()
-        self._is_closing = False
-        self._last_error = _LastError()
-        self._thread = threading.Thread(target=self._run, name="telemetry-export", daemon=True)
-        self._thread.start()
-
-    def on_end(self, span: ReadableSpan) -> None:
-        """Queue a finished span, if there is room."""
-        if span.context is None or not span.context.trace_flags.sampled:
-            return
-        with self._changed:
-            if len(self._spans) >= self._waiting_max or self._is_closing:
-                self._drops.count_spans(1, "the backend is too slow")
-                return
-            self._spans.append(span)
-            self._changed.notify()
-
-    def close(self, timeout_s: float) -> None:
-        """Deliver the remaining spans; drop those that are not delivered in time."""
-        with self._changed:
-            self._is_closing = True
-            self._changed.notify()
-        self._thread.join(timeout_s)
-        with self._changed:
-            self._drops.count_spans(len(self._spans), "the process ended")
-            self._spans.clear()
-        self._exporter.shutdown()  # ends an export in progress
-        self._thread.join(1)
-        self._last_error.detach()
-
-    def _run(self) -> None:
-        while batch := self._next_batch():
-            try:
-                result = self._exporter.export(batch)
-            except Exception as error:
-                result = SpanExportResult.FAILURE
-                self._last_error.text = f"{type(error).__name__}: {error}"
-            self._drops.is_failing = result is not SpanExportResult.SUCCESS
-            if self._drops.is_failing:
-                self._drops.count_spans(len(batch), self._last_error.text)
-            self._drops.report()
-
-    def _next_batch(self) -> list[ReadableSpan]:
-        """Wait for a full batch or the delay; empty when closed and all is delivered."""
-        with self._changed:
-            self._changed.wait_for(lambda: self._spans or self._is_closing)
-            self._changed.wait_for(
-                lambda: len(self._spans) >= self._batch_max or self._is_closing, self._delay_s
-            )
-            size = min(len(self._spans), self._batch_max)
-            return [self._spans.popleft() for _ in range(size)]
-
-
-class _LastError(logging.Handler):
-    """Keeps the exporter's last error, which is logged once a minute and not for each attempt."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.text = ""
-        self._logger = logging.getLogger(EXPORTER_LOG)
-        self._logger.addHandler(self)
-        self._logger.propagate = False
-
-    def emit(self, record: logging.LogRecord) -> None:
-        """Store the newest message."""
-        self.text = record.getMessage()
-
-    def detach(self) -> None:
-        """Restore the exporter's own logging."""
-        self._logger.removeHandler(self)
-        self._logger.propagate = True
-
-
 def exporter_of() -> SpanExporter:
     """Return the exporter that the environment asks for."""
     if (path := file_of(os.environ)) is not None:
@@ -280,10 +195,10 @@ def exporter_of() -> SpanExporter:
     return TRANSPORTS[protocol_of("traces", os.environ)].spans()
 
 
-def _known(attributes: Attributes) -> dict[str, str | int | float]:
-    """Drop missing attributes; convert enumerations to strings."""
+def known_attributes(attributes: Attributes) -> dict[str, str | int | float]:
+    """Drop missing attributes; convert enumerations to strings, and cut texts as stories do."""
     return {
-        name: str(value) if isinstance(value, str) else value
+        name: cut(str(value)) if isinstance(value, str) else value
         for name, value in attributes.items()
         if value is not None and value != ""
     }
@@ -293,11 +208,6 @@ def resource_of(given: Mapping[str, str | int]) -> Resource:
     """Return this process's resource; the environment takes precedence."""
     named = OTELResourceDetector().detect().attributes
     return Resource.create({SERVICE_NAME: "rollcall", **given, **named})
-
-
-def _number(name: str, default: int) -> int:
-    text = os.environ.get(name, "").strip()
-    return max(int(text), 1) if text else default
 
 
 def _ns(time_ms: int) -> int:

@@ -160,6 +160,7 @@ def test_the_pages_of_the_console_are_opened_and_closed_again(
     assert opened.case.endswith("5 pages by their streams: open")
     assert closed.rounds[0][console_cost.ADDED] == 0
     assert opened.rounds[0].keys() >= {"rebalances_per_s", "late_rebalances"}
+    assert console_cost.ASKED_PER_S not in opened.rounds[0], "the console is not counted"
     assert asked.case.endswith("asked for without a browser")
     assert asked.rounds[0][console_cost.ASKED_PER_S] > 1
     assert source.groups_asked >= {"console-0", "console-1"}
