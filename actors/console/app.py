@@ -137,15 +137,14 @@ class ConsolePages:
         except SourceError as error:
             problem = str(error)
         status = HTTPStatus.OK if sections or problem else HTTPStatus.NOT_FOUND
+        query = views.group_link(group_id).partition("?")[2]
         return self._page(
             "group_page.html",
             problem,
             status,
             title=named(group_id),
             place="",
-            events="/events?page=group&" + views.group_link(group_id).partition("?")[2]
-            if sections or problem
-            else "",
+            events=f"/events?page=group&{query}" if query and (sections or problem) else "",
             sections=sections,
             group_id=group_id,
         )

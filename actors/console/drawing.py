@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
@@ -37,8 +36,6 @@ STEPS: Final[Sequence[tuple[Wait | str, str]]] = (
 
 ASSIGNED: Final = frozenset({StoryOutcome.STABLE, StoryOutcome.UNDER_WAY})
 """Outcomes with a new assignment."""
-
-_NUMBER = re.compile(r"(.*)[-_](\d+)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,8 +110,9 @@ def member_name(member: Member) -> str:
 
 def by_number(unit: str) -> tuple[str, int]:
     """Return a key that sorts ``orders-2`` before ``orders-10``."""
-    found = _NUMBER.fullmatch(unit)
-    return (unit, -1) if found is None else (found[1], int(found[2][:18]))
+    at = max(unit.rfind("-"), unit.rfind("_"))
+    number = unit[at + 1 :]
+    return (unit[:at], int(number[:18])) if at >= 0 and number.isdecimal() else (unit, -1)
 
 
 def last_moves(stories: Sequence[RebalanceStory]) -> LastMoves:

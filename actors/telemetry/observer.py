@@ -274,4 +274,4 @@ def _log_messages(
         if len(events) == 1:
             yield log_message(first), log_fields(first)
         else:
-            yield log_message_for_many(events), {"group": first.group_id}
+            yield log_message_for_many(events), {"group": log_fields(first)["group"]}

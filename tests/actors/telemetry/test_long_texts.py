@@ -14,6 +14,7 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 from actors.telemetry import span_queue
 from actors.telemetry.compute_traces import ComputeTraces
 from actors.telemetry.drops import TelemetryDrops
+from actors.telemetry.log_messages import log_fields, log_message, log_message_for_many
 from actors.telemetry.rebalance_traces import EVENTS_PER_TRACE_MAX
 from actors.telemetry.run_contexts import RunContexts
 from actors.telemetry.span_queue import BATCH_BYTES_MAX, WAITING_BYTES_MAX, size_of
@@ -43,6 +44,9 @@ if TYPE_CHECKING:
 
 GRPC_BYTES_MAX: Final = 4 << 20
 """The largest message that gRPC servers, such as a Collector's, accept by default."""
+
+LINE_MAX: Final = 20_000
+"""Of a log line with seven texts of 255 characters, of which each is escaped by ten."""
 
 LONG: Final = "\N{KISS}" * 32_000
 OURS: Final = {"group_type", "units"}
@@ -141,6 +145,18 @@ def test_a_text_of_a_client_is_cut_in_every_attribute() -> None:
     assert cut == OF_OTHERS
     listed = {name for row in rows("| Attribute | On |") for name in NAME.findall(row[0])}
     assert listed >= OF_OTHERS | OF_OURS
+
+
+def test_a_text_of_a_client_is_cut_in_every_log_line() -> None:
+    for situations in TYPES.values():
+        for situation in situations.values():
+            for fact in map(lengthened, situation().facts):
+                line = log_message(fact)
+                assert line.isprintable()
+                assert len(line) < LINE_MAX, line
+                assert max(map(len, log_fields(fact).values())) <= TEXT_MAX
+    many = [lengthened(member_event(client_id="\n", member_id=f"{n}")) for n in range(60)]
+    assert len(log_message_for_many(many)) < LINE_MAX
 
 
 class Collector(SpanExporter):
