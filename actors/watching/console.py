@@ -177,6 +177,8 @@ class WatchedSource:
             notes.append(
                 f"{unknown} records are of unknown types, {session.watch.unreadable} unreadable."
             )
+        if failed := session.failed:
+            notes.append(f"{failed} times something that records say could not be told.")
         return tuple(notes)
 
     def _summary(self, row: GroupRow) -> ListedGroup:

@@ -252,6 +252,8 @@ def summary(session: WatchSession) -> str:
         text += f"; {unknown} records are not known here ({kinds_of})"
     if watch.unreadable:
         text += f"; {watch.unreadable} records cannot be read"
+    if session.failed:
+        text += f"; {session.failed} times something could not be told"
     return text
 
 
