@@ -7,12 +7,12 @@ version that the broker supports.
 from __future__ import annotations
 
 from collections import OrderedDict
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from actors.client.blocking import BlockingConnection
 from actors.client.login import LoginError
 from actors.client.security import PLAINTEXT
-from actors.errors import FailureError
+from actors.errors import ExitCode, FailureError
 from actors.waiting import poll
 from protocol.client.connection import NotServedError as BrokerApiNotServedError
 from protocol.listeners import host_and_port
@@ -69,9 +69,19 @@ class ApiNotServedError(ClientError):
 class SilentError(ClientError):
     """A broker did not answer in time; it may be frozen."""
 
+    exit_code: ClassVar[ExitCode] = ExitCode.NO_CLUSTER
+
 
 class UnreachableError(ClientError):
     """A broker cannot be reached or closed the connection; it may be restarting."""
+
+    exit_code: ClassVar[ExitCode] = ExitCode.NO_CLUSTER
+
+
+class NoBrokerError(ClientError):
+    """No broker of those that are known can be reached, or answers in time."""
+
+    exit_code: ClassVar[ExitCode] = ExitCode.NO_CLUSTER
 
 
 class AdminConnection:
@@ -174,7 +184,7 @@ class AdminClient:
                 failed.append(str(error))
                 self._bootstrap.remove(address)
                 self._bootstrap.append(address)
-        raise ClientError("; ".join(failed))
+        raise NoBrokerError("; ".join(failed))
 
     def ask_at(self, address: Address, message: Entity) -> Any:
         """Send a request to one broker; a failed connection is reopened on the next request."""

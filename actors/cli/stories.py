@@ -144,7 +144,7 @@ def _merged(
             known = stories.get(story.key)
             if known is None or known.revision < story.revision:
                 stories[story.key] = story
-    ordered = sorted(stories.values(), key=lambda each: (each.ended_ms, each.node_id, each.number))
+    ordered = sorted(stories.values(), key=lambda each: (each.number, each.node_id))
     leaders = [each for each in answers if each.get("is_leader")] or answers
     return Answered(
         ordered,

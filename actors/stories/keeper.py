@@ -91,6 +91,9 @@ class StoryKeeper:
         self._load()
         while not self._closing.is_set() or not self._waiting.empty():
             taken = self._take()
+            for each in taken:
+                if isinstance(each, StoryEntry):
+                    self._teller.number_after(each.number)
             told = self._tell([each for each in taken if not isinstance(each, StoryEntry)])
             if told and self._closing.is_set():
                 self._store(told)  # the event loop takes no more
@@ -125,6 +128,8 @@ class StoryKeeper:
                 stored = self._file.load(self._now())
                 if stored.unreadable:
                     _log.warning("%d stored stories could not be read", stored.unreadable)
+                for entry in stored.entries:
+                    self._teller.number_after(entry.number)
                 self._restore(stored)
         except Exception as error:
             self._give_up(error)

@@ -222,12 +222,16 @@ class ClusterForTests:
         """Let another member take the place of a static one, which is fenced from now on.
 
         Return the other's member id. It sends no heartbeats: its session ends after ten seconds
-        (a consumer group's: after ``group.consumer.session.timeout.ms``).
+        (that of a consumer or streams group: after ``group.consumer.session.timeout.ms`` or
+        ``group.streams.session.timeout.ms``). Members of share groups are never static.
         """
         return str(self._server.call("fence", instance=instance, groups=self._meant(group)))
 
     def force_rebalance(self, group: str) -> None:
-        """Let a group rebalance: a member joins and leaves at once."""
+        """Let a group rebalance: a member joins and leaves at once.
+
+        It subscribes to none of the group's topics; of a streams group it may get tasks in between.
+        """
         self._server.call("force_rebalance", group=group)
 
     def coordinator(self, group: str) -> int:

@@ -23,6 +23,7 @@ from protocol.groups.classic import membership
 from protocol.groups.effects import TimersDue
 from protocol.groups.modern import group as modern
 from protocol.groups.shard import GroupShard
+from protocol.groups.streams.group import StreamsGroup
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
     from actors.testing.faults import InjectedFaults
     from failover.catalogue.cluster_view import Node
     from protocol.groups.effects import Request
+    from protocol.groups.streams.topology import StreamsTopology
     from storage.disk.rocks import RocksLog
 
 NODES: Final = 3
@@ -42,6 +44,7 @@ CONFIGS: Final = {
     "group.consumer.assignment.interval.ms": "0",
     "group.share.assignment.interval.ms": "0",
     "group.streams.assignment.interval.ms": "0",
+    "group.streams.initial.rebalance.delay.ms": "0",
     "log.flush": "os",
     "offsets.topic.num.partitions": str(NODES),
     REPLICATION_FACTOR: str(NODES),
@@ -156,6 +159,11 @@ class LocalCluster:
         node_id = self.coordinator_of(group_id)
         return node_id >= 0 and self.nodes[node_id].expire(group_id, member_id)
 
+    def topology(self, group_id: str) -> StreamsTopology | None:
+        """Return a streams group's topology; None if nobody leads it, or it has none."""
+        node_id = self.coordinator_of(group_id)
+        return None if node_id < 0 else self.nodes[node_id].topology(group_id)
+
     async def until_told(self) -> None:
         """Wait until the rebalances that have ended are in the coordinators' histories."""
         await poll_async(
@@ -265,14 +273,28 @@ class LocalCoordinator(Coordinator):
 
     def expire(self, group_id: str, member_id: str) -> bool:
         """End a member's session now; False if its group is not led here."""
-        partition, now = partition_for(group_id, NODES), self.now()
-        if self._pump is None or partition not in self.leads():
+        shard = self._shard(group_id)
+        if shard is None:
             return False
+        _end_session(shard, group_id, member_id, self.now())
+        self._computed(partition_for(group_id, NODES), TimersDue())
+        return True
+
+    def topology(self, group_id: str) -> StreamsTopology | None:
+        """Return the topology of a streams group that is led here."""
+        shard = self._shard(group_id)
+        group = None if shard is None else shard._context.groups.get(group_id)
+        return group.topology if isinstance(group, StreamsGroup) else None
+
+    def _shard(self, group_id: str) -> GroupShard | None:
+        """Return the groups of a group's partition; None if it is not led here."""
+        partition = partition_for(group_id, NODES)
+        if self._pump is None or partition not in self.leads():
+            return None
         for each in self._pump.host.partitions:
             if each.number == partition and isinstance(each.machine, GroupShard):
-                _end_session(each.machine, group_id, member_id, now)
-        self._computed(partition, TimersDue())
-        return True
+                return each.machine
+        return None
 
 
 def _end_session(shard: GroupShard, group_id: str, member_id: str, now: int) -> None:

@@ -14,10 +14,11 @@ from typing import TYPE_CHECKING, Any, Final
 from actors.cli.client import AdminClient, ClientError, named
 from actors.errors import FailureError
 from actors.testing.faults import OWN_CLIENT_ID
+from actors.testing.streams_ghosts import streams_ghost
 from actors.waiting import poll
 from protocol.members.classic import ClassicMember, MemberConfig
 from protocol.members.consumer import ConsumerMember, ConsumerMemberConfig
-from protocol.members.requests import CLASSIC_MESSAGES, CONSUMER_MESSAGES, HeartbeatFields
+from protocol.members.requests import CLASSIC_MESSAGES, HeartbeatFields
 from protocol.members.share import ShareMember, ShareMemberConfig
 from protocol.wire.errors import ErrorCode
 from protocol.wire.messages import DescribeGroupsRequest
@@ -27,6 +28,8 @@ if TYPE_CHECKING:
 
     from actors.cli.client import Address
     from actors.cli.descriptions import GroupDescription, MemberDescription
+    from protocol.groups.streams.topology import StreamsTopology
+    from protocol.members.streams import StreamsMember
 
 FORCED: Final = "a test forces a rebalance"
 FENCED: Final = "a test takes the place of this instance"
@@ -37,37 +40,48 @@ ANSWER_S: Final = 15.0
 LEAVES: Final = -1
 LEAVES_FOR_NOW: Final = -2
 JOINING: Final = HeartbeatFields(joins=True, everything=True, topics=(), owned=True)
-"""A ghost subscribes to nothing, so that it gets no partition of others."""
+"""A ghost subscribes to nothing, so that it gets no partition of others; in a streams group it may
+get tasks, until it leaves."""
+
+JOINING_SHARE: Final = replace(JOINING, topics=("rollcall-test-no-such-topic",))
+"""A member of a share group must name a topic."""
 
 
-def force_rebalance(bootstrap: Sequence[Address], group: GroupDescription) -> None:
-    """Let a ghost join the group and leave it at once. Raises FailureError."""
+def force_rebalance(
+    bootstrap: Sequence[Address], group: GroupDescription, topology: StreamsTopology | None
+) -> None:
+    """Let a ghost join the group and leave it at once; ``topology`` is a streams group's.
+
+    Raises FailureError.
+    """
     with _client(bootstrap) as client:
         if group.group_type == "classic":
             _force_classic(bootstrap, client, group)
             return
-        if group.group_type == "streams":
-            raise FailureError("A streams group cannot be forced: change its topology or members.")
-        ghost = _modern_ghost(group)
-        _tell(client, group.group_id, ghost.requests.heartbeat(ghost, JOINING))
+        ghost = _modern_ghost(group, topology)
+        joining = JOINING_SHARE if group.group_type == "share" else JOINING
+        _tell(client, group.group_id, ghost.requests.heartbeat(ghost, joining))
         _tell(client, group.group_id, ghost.requests.leave(ghost, LEAVES))
 
 
-def fence(bootstrap: Sequence[Address], group: GroupDescription, member: MemberDescription) -> str:
+def fence(
+    bootstrap: Sequence[Address],
+    group: GroupDescription,
+    member: MemberDescription,
+    topology: StreamsTopology | None,
+) -> str:
     """Take the place of a static member, as a second process with its instance id does.
 
-    Return the member id that has the place now. Raises FailureError.
+    ``topology`` is a streams group's. Return the member id that has the place now. Raises
+    FailureError.
     """
     with _client(bootstrap) as client:
         if member.epoch is None:
             return _fence_classic(client, group, member)
-        if group.group_type != "consumer":
-            raise FailureError(f"A {group.group_type} group's members cannot be fenced.")
-        config = ConsumerMemberConfig(group_id=group.group_id, instance_id=member.instance_id)
-        old, ghost = (ConsumerMember(config, random.Random(), {}) for _ in range(2))
+        old, ghost = (_modern_ghost(group, topology, member.instance_id) for _ in range(2))
         old.member_id = member.member_id
-        _tell(client, group.group_id, CONSUMER_MESSAGES.leave(old, LEAVES_FOR_NOW))
-        _tell(client, group.group_id, CONSUMER_MESSAGES.heartbeat(ghost, JOINING))
+        _tell(client, group.group_id, old.requests.leave(old, LEAVES_FOR_NOW))
+        _tell(client, group.group_id, ghost.requests.heartbeat(ghost, JOINING))
         return ghost.member_id
 
 
@@ -115,11 +129,22 @@ def _classic_ghost(group_id: str, instance_id: str | None) -> ClassicMember:
     return ClassicMember(config, random.Random(), {})
 
 
-def _modern_ghost(group: GroupDescription) -> ConsumerMember | ShareMember:
+def _modern_ghost(
+    group: GroupDescription,
+    topology: StreamsTopology | None,
+    instance_id: str | None = None,
+) -> ConsumerMember | ShareMember | StreamsMember:
     rng, group_id = random.Random(), group.group_id
-    if group.group_type == "consumer":
-        return ConsumerMember(ConsumerMemberConfig(group_id=group_id), rng, {})
-    return ShareMember(ShareMemberConfig(group_id=group_id, topics=()), rng, {})
+    match group.group_type:
+        case "consumer":
+            consumer = ConsumerMemberConfig(group_id=group_id, instance_id=instance_id)
+            return ConsumerMember(consumer, rng, {})
+        case "streams":
+            if topology is None:
+                raise FailureError(f"Group {group_id} has no coordinator now.")
+            return streams_ghost(group_id, topology, instance_id)
+        case _:
+            return ShareMember(ShareMemberConfig(group_id=group_id, topics=()), rng, {})
 
 
 def _like(client: AdminClient, group: GroupDescription, ghost: ClassicMember, why: str) -> Any:

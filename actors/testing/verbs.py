@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from actors.cli.descriptions import GroupDescription, MemberDescription
     from actors.testing.coordinators import LocalCluster
     from actors.testing.stories import GroupNotes
+    from protocol.groups.streams.topology import StreamsTopology
 
 CALL_S: Final = 60.0
 TOPIC_S: Final = timedelta(seconds=10)
@@ -127,7 +128,7 @@ def fence(stage: StagedCluster, instance: str, groups: Sequence[str]) -> str:
     began_ms = wall_ms()
     if one.instance_id is None:
         raise ValueError(f"member {one.member_id} is not static: it has no group.instance.id")
-    took_over = ghosts.fence(stage.addresses, found, one)
+    took_over = ghosts.fence(stage.addresses, found, one, _topology(stage, found.group_id))
     stage.notes.note(found.group_id, began_ms, f"the test has fenced instance {named(instance)}")
     return took_over
 
@@ -138,7 +139,17 @@ def force_rebalance(stage: StagedCluster, group: str) -> None:
         found = describe_group(client, group)
     if not found.members:
         raise ValueError(f"group {group} has no members")
-    ghosts.force_rebalance(stage.addresses, found)
+    ghosts.force_rebalance(stage.addresses, found, _topology(stage, group))
+
+
+def _topology(stage: StagedCluster, group: str) -> StreamsTopology | None:
+    """Return a streams group's topology; None for other groups."""
+
+    async def look() -> StreamsTopology | None:
+        return stage.cluster.topology(group)
+
+    found: StreamsTopology | None = stage.run(look())
+    return found
 
 
 def coordinator(stage: StagedCluster, group: str) -> int:

@@ -22,7 +22,7 @@ ENTRY_BYTES: Final = 400
 class StoryEntry(NamedTuple):
     """A story's group, what identifies it there, when it ended (Unix ms), and its JSON.
 
-    Entries are ordered by their ends.
+    Entries are ordered by their numbers: clocks of nodes may differ, and step back.
     """
 
     group_id: str
@@ -48,7 +48,7 @@ class _Ring:
     """A group's stories; ``order`` has what :func:`_order` says of each, ascending."""
 
     entries: dict[tuple[int, int], StoryEntry] = field(default_factory=dict)
-    order: list[tuple[int, int, int]] = field(default_factory=list)
+    order: list[tuple[int, int]] = field(default_factory=list)
     dropped: int = 0
 
 
@@ -98,7 +98,7 @@ class History:
             del ring.order[bisect_left(ring.order, _order(known))]
             self.size += entry.size - known.size
         else:
-            if ring.dropped and entry.ended_ms <= _oldest(ring).ended_ms:
+            if ring.dropped and _order(entry) < ring.order[0]:
                 return False  # it made room before
             count = len(ring.entries)
             self._by_count[count].pop(entry.group_id, None)
@@ -156,9 +156,10 @@ class History:
             self._dropped_ms = max(self._dropped_ms or 0, oldest.ended_ms)
 
 
-def _order(entry: StoryEntry) -> tuple[int, int, int]:
-    return entry.ended_ms, entry.node_id, entry.number
+def _order(entry: StoryEntry) -> tuple[int, int]:
+    return entry.number, entry.node_id
 
 
 def _oldest(ring: _Ring) -> StoryEntry:
-    return ring.entries[ring.order[0][1:]]
+    number, node_id = ring.order[0]
+    return ring.entries[node_id, number]

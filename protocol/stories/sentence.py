@@ -160,7 +160,7 @@ def _partitions(story: RebalanceStory) -> Iterator[str]:
     is_given_up = bool(story.dropped) and story.outcome is StoryOutcome.EMPTY and not story.added
     if story.moved is not None and story.outcome is not StoryOutcome.UNCHANGED:
         if story.moved or not (story.added or is_given_up):
-            of = "" if story.total is None else f" of {story.total}"
+            of = f" of {story.total}" if story.total else ""
             yield f"{story.moved}{of} {_units(story, story.total or story.moved)} moved"
         if story.added:
             units = "" if story.moved else f"{_units(story, story.added)} "

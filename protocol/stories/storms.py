@@ -51,7 +51,11 @@ class RebalanceStorm:
 
 
 def find_storm(stories: Sequence[RebalanceStory], now: int) -> RebalanceStorm | None:
-    """Return the storm in the last ten minutes; None if the group is calm."""
+    """Return the storm in the last ten minutes; None if the group is calm.
+
+    Stories may end after ``now``: the clock of who tells them is ahead.
+    """
+    now = max([now, *(each.ended_ms for each in stories)])
     recent = [
         each
         for each in stories

@@ -12,6 +12,7 @@ from typing import Final
 
 from protocol.stories.causes import Cause
 
+SHARE: Final = "share"
 TEXT_MAX: Final = 255
 """Characters of a text from a client or an assignor that a story keeps."""
 
@@ -161,6 +162,8 @@ class RebalanceStory:
         """How many partitions stayed with their owners; None: not known."""
         if self.total is None or self.moved is None or self.added is None:
             return None
+        if self.group_type == SHARE and self.members_changed != self.members:
+            return None  # some of the others' partitions may have no owner yet
         return max(self.total - self.moved - self.added, 0)
 
     @property

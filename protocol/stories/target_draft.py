@@ -10,7 +10,7 @@ from protocol.stories import causes, members, movement, parts
 from protocol.stories.classic_draft import ENDINGS
 from protocol.stories.members import Names
 from protocol.stories.recent_events import EVENTS_PER_GROUP
-from protocol.stories.story import RebalanceStory, StoryOutcome, Wait, Waited, cut
+from protocol.stories.story import SHARE, RebalanceStory, StoryOutcome, Wait, Waited, cut
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -120,7 +120,7 @@ class TargetDraft:
             assignor_ms=fact.assignor_ms,
             fix_ups=fact.fix_ups,
             units=fact.units,
-            total=None if fact.change is None else fact.change.total,
+            total=_total(fact, change),
             moved=change.moved if change else (None if is_unknown else fact.partitions_moved),
             added=None if change is None else change.added,
             dropped=None if change is None else change.dropped,
@@ -164,6 +164,18 @@ class TargetDraft:
             events=told,
             more_events=more_events,
         )
+
+
+def _total(fact: TargetAssigned, change: Movement | None) -> int | None:
+    """Return how many units are assigned; of a share group with others unchanged, may be.
+
+    Partitions of a share group have no owner before their share state is initialized.
+    """
+    if fact.change is None:
+        return None
+    if change is not None and fact.group_type == SHARE and fact.members_changed == fact.members:
+        return change.total
+    return fact.change.total
 
 
 def _spares(change: TargetChange, events: Sequence[MemberEvent]) -> list[str]:

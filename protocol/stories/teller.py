@@ -48,6 +48,10 @@ class StoryTeller:
         self._drafts: OrderedDict[str, TargetDraft] = OrderedDict()
         self._converted: OrderedDict[str, None] = OrderedDict()
 
+    def number_after(self, number: int) -> None:
+        """Give later stories greater numbers than this one's, whatever the clock says."""
+        self._number = max(self._number, number)
+
     def tell(self, fact: Fact, *, is_outlived: bool = False) -> Iterator[RebalanceStory]:
         """Take a fact; return the stories that it completes or begins.
 
@@ -113,7 +117,7 @@ class StoryTeller:
             yield draft.ended(outcome, time_ms, self._recent.take(group_id, 0, time_ms, time_ms))
 
     def _numbered(self, story: RebalanceStory) -> RebalanceStory:
-        """Give a story its number: later ones have greater numbers, also after a restart."""
+        """Give a story its number, which is greater than all before, whatever the clock says."""
         self._number = max(self._number + 1, story.ended_ms)
         return replace(story, node_id=self._node_id, number=self._number)
 

@@ -36,7 +36,7 @@ class Member:
         self.epoch = 0
         self.assigned: Assigned = frozenset()
         self._bootstrap = bootstrap
-        self._group_id = group_id
+        self.group_id = group_id
         self.topics: tuple[str, ...] = (topic,)
         self.has_news = True
 
@@ -61,6 +61,11 @@ class Member:
         answer = until(lambda: self._ask(LEAVE), SETTLED_S, "a leave is answered")
         assert answer.error_code == wire.NONE, answer
 
+    def refused(self) -> int:
+        """Send a heartbeat; return the error code of the answer."""
+        answer = until(lambda: self._ask(self.epoch), SETTLED_S, "a heartbeat is answered")
+        return int(answer.error_code)
+
     def is_settled(self) -> bool:
         """Whether all members of the group have the target assignment of its newest epoch."""
         group = self.describe()
@@ -76,7 +81,7 @@ class Member:
         raise NotImplementedError
 
     def _ask(self, epoch: int) -> Any:
-        found = wire.coordinator_of(self._bootstrap, self._group_id)
+        found = wire.coordinator_of(self._bootstrap, self.group_id)
         if found is None:
             return None
         with suppress(OSError), wire.Wire(found[1]) as connection:
@@ -112,7 +117,7 @@ class ConsumerMember(Member):
     regex: str | None = None
 
     def describe(self) -> Any:
-        return wire.describe_consumer(self._bootstrap, self._group_id)
+        return wire.describe_consumer(self._bootstrap, self.group_id)
 
     def heartbeat(self, m: Any, epoch: int) -> Any:
         owned: dict[str, list[int]] = {}
@@ -126,7 +131,7 @@ class ConsumerMember(Member):
                 "subscribed_topic_regex": self.regex,
             }
         return m.ConsumerGroupHeartbeatRequest(
-            group_id=self._group_id,
+            group_id=self.group_id,
             member_id=self.member_id,
             member_epoch=epoch,
             instance_id=f"static-{self.member_id}",
@@ -156,11 +161,11 @@ class ShareMember(Member):
     api_key, version = SHARE_HEARTBEAT, 1
 
     def describe(self) -> Any:
-        return wire.describe_share(self._bootstrap, self._group_id)
+        return wire.describe_share(self._bootstrap, self.group_id)
 
     def heartbeat(self, m: Any, epoch: int) -> Any:
         return m.ShareGroupHeartbeatRequest(
-            group_id=self._group_id,
+            group_id=self.group_id,
             member_id=self.member_id,
             member_epoch=epoch,
             subscribed_topic_names=self.topics if self.has_news or not epoch else None,
@@ -174,13 +179,14 @@ class StreamsMember(Member):
     """
 
     api_key, process = STREAMS_HEARTBEAT, ""
+    instance_id: str | None = None
 
     def move_process(self, name: str) -> None:
         """Say with the next heartbeat that it runs in another process."""
         self.process, self.has_news = name, True
 
     def describe(self) -> Any:
-        return wire.describe_streams(self._bootstrap, self._group_id)
+        return wire.describe_streams(self._bootstrap, self.group_id)
 
     def has_target(self, described: Any) -> bool:
         found: bool = described.assignment == described.target_assignment
@@ -203,10 +209,11 @@ class StreamsMember(Member):
                 "client_tags": (),
             }
         return m.StreamsGroupHeartbeatRequest(
-            group_id=self._group_id,
+            group_id=self.group_id,
             member_id=self.member_id,
             member_epoch=epoch,
             endpoint_information_epoch=0,
+            instance_id=self.instance_id,
             active_tasks=None if epoch == LEAVE else owned,
             standby_tasks=None if epoch == LEAVE else (),
             warmup_tasks=None if epoch == LEAVE else (),
@@ -218,7 +225,7 @@ class StreamsMember(Member):
     def _topology(self, m: Any) -> Any:
         def internal(name: str) -> Any:
             return m.TopicInfo(
-                name=f"{self._group_id}-{name}", partitions=0, replication_factor=0,
+                name=f"{self.group_id}-{name}", partitions=0, replication_factor=0,
                 topic_configs=(),
             )  # fmt: skip
 

@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, redirect_stdout
 from io import StringIO
+from pathlib import Path
 
 import pytest
 
@@ -120,14 +121,14 @@ def _counted(found: re.Match[str]) -> str:
     return f":{len(found[1].split(','))} partitions"
 
 
-def run_ours(bootstrap: str, *words: str) -> list[str]:
-    """Run ``rollcall groups``; give its exit code and what it prints, as :meth:`Tools.run` does.
+def run_ours(bootstrap: str, *words: str, command: str = "groups") -> list[str]:
+    """Run our command; give its exit code and what it prints, as :meth:`Tools.run` does.
 
     It runs in this process: a hundred processes would take minutes.
     """
     printed = StringIO()
     with redirect_stdout(printed):
-        code = main(("groups", "--bootstrap-server", bootstrap, *words))
+        code = main((command, "--bootstrap-server", bootstrap, *words))
     return [f"DONE {code}", *sorted(filter(None, map(plain, printed.getvalue().splitlines())))]
 
 
@@ -269,10 +270,23 @@ class Both:
                 said = {f"Kafka's tool at {bootstrap}": tables(theirs), "Ours": printed}
                 self._compare(words, said)
 
-    def run_ours(self, *words: str) -> None:
-        """Run only ``rollcall groups``: it must print and end the same on both servers."""
-        on_kafka, here = (run_ours(bootstrap, *words) for bootstrap in self._bootstraps)
+    def run_ours(self, *words: str, command: str = "groups") -> Sequence[str]:
+        """Run only our command: it must print and end the same on both servers."""
+        on_kafka, here = (
+            run_ours(bootstrap, *words, command=command) for bootstrap in self._bootstraps
+        )
         self._compare(words, {"Ours on Kafka": on_kafka, "Ours on Rollcall": here})
+        return here
+
+    def remove_all(self) -> None:
+        """Let our command remove all members at once, who do not know of it."""
+        gone = [member for members in self._members.values() for member in members]
+        self._members.clear()
+        said = self.run_ours("--remove", "--group", GROUP, "--all", command="members")
+        assert len(said) == 1 + len(gone) // len(self._bootstraps), said
+        for member in gone:
+            if isinstance(member, ClassicMember):
+                member.close()
 
     def delete(self, tool: str, again: Callable[[], None]) -> None:
         """Delete the group by a tool, then once more by our command, on both servers.
@@ -336,7 +350,10 @@ def both(bootstraps: tuple[str, str]) -> Iterator[Both]:
     ids=["classic", "consumer"],
 )
 def test_kafka_consumer_groups_prints_what_it_prints_on_kafka(
-    both: Both, kind: type[ClassicMember | ConsumerMember], member_ids: Sequence[str]
+    both: Both,
+    kind: type[ClassicMember | ConsumerMember],
+    member_ids: Sequence[str],
+    tmp_path: Path,
 ) -> None:
     def described(*, ours: bool = True) -> None:
         both.describe(CONSUMER, ours=ours)
@@ -359,8 +376,7 @@ def test_kafka_consumer_groups_prints_what_it_prints_on_kafka(
         both.run(CONSUMER, "--list", *words, ours=True)
     both.run(CONSUMER, "--delete", "--group", GROUP)
     both.run_ours("--delete", "--group", GROUP)
-    for each in member_ids:
-        both.leave(each)
+    both.remove_all()
     described()
     reset("--topic", TOPIC, "--to-earliest", "--dry-run")
     reset("--topic", TOPIC, "--to-latest", "--execute")
@@ -371,6 +387,14 @@ def test_kafka_consumer_groups_prints_what_it_prints_on_kafka(
     reset("--topic", TOPIC, "--to-datetime", "2026-01-01T00:00:00.000", "--execute")
     reset("--all-topics", "--to-current", "--execute")
     reset("--all-topics", "--to-current", "--export", "--dry-run")
+    plan = tmp_path / "plan.csv"
+    plan.write_text("".join(f"{TOPIC},{number},0\n" for number in range(PARTITIONS)))
+    reset("--from-file", str(plan), "--export", "--dry-run")
+    reset("--from-file", str(plan), "--execute")
+    words = ("--reset-offsets", "--all-groups", "--topic", TOPIC, "--to-latest")
+    both.run(CONSUMER, *words, "--dry-run", ours=True)
+    both.run(CONSUMER, *words, "--execute", ours=True)
+    described()
     for topic in (f"{TOPIC}:1", TOPIC):
         words = ("--delete-offsets", "--group", GROUP, "--topic", topic)
         both.run(CONSUMER, *words, ours=True, again=commit)

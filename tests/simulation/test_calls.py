@@ -7,6 +7,9 @@ from failover.simulation.one_seed import run_seed
 from failover.simulation.settings import GroupMix
 from protocol.wire import apis
 
+ENOUGH = (0, 2, 13, 6, 4, 11)
+"""These were, the last time that somebody looked; others follow if they are not any more."""
+
 
 def test_every_served_api_is_sent() -> None:
     missing = {
@@ -18,7 +21,7 @@ def test_every_served_api_is_sent() -> None:
 def test_every_served_api_is_answered_well_within_a_few_seeds() -> None:
     calls: Counter[tuple[str, bool]] = Counter()
     wanted = {api.request.__name__ for key, api in apis.API.items() if key not in NOT_DONE_HERE}
-    for seed in range(12):
+    for seed in (*ENOUGH, *range(20, 40)):
         groups = GroupMix.ALL if seed else GroupMix.CLASSIC  # else few groups are classic ones
         report = run_seed(seed, groups=groups)
         assert report.violation is None

@@ -47,6 +47,22 @@ def test_there_is_a_script_for_other_shells(shell: str, capsys: pytest.CaptureFi
     assert "rollcall" in capsys.readouterr().out
 
 
+@pytest.mark.skipif(shutil.which("zsh") is None, reason="there is no zsh")
+def test_zsh_takes_the_script(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["completion", "zsh"]) == 0
+    script = capsys.readouterr().out
+    begin = 'autoload -Uz compinit; compinit -u -D; eval "$(cat)"; print -r -- $_comps[rollcall]'
+    done = subprocess.run(
+        ["zsh", "-fc", begin],
+        input=script,
+        capture_output=True,
+        text=True,
+        timeout=patient(60),
+        check=True,
+    )
+    assert (done.stdout.strip(), done.stderr) == ("_shtab_rollcall", "")
+
+
 def test_an_unknown_shell_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit, match="2"):
         main(["completion", "cmd"])

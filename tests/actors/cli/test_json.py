@@ -218,7 +218,10 @@ ERRORS = {
     "up": (["up", "--set", "nothing"], ExitCode.BAD_INPUT),
     "the words": (["drain"], ExitCode.BAD_INPUT),
     "no command": (["drained"], ExitCode.BAD_INPUT),
-    "nobody there": (["topics", "--list", "--bootstrap-server", "127.0.0.1:1"], ExitCode.FAILURE),
+    "nobody there": (
+        ["topics", "--list", "--bootstrap-server", "127.0.0.1:1"],
+        ExitCode.NO_CLUSTER,
+    ),
     "no recovery": (["recover", "/nowhere", "--to", "/b"], ExitCode.BAD_INPUT),
 }
 

@@ -95,3 +95,12 @@ def test_a_fact_that_can_not_be_told_does_not_stop_the_next(
     loop.keeper.observe(rebalance())
     until(lambda: loop.told, WITHIN_S, "the next one is told")
     loop.keeper.close(WITHIN_S)
+
+
+def test_stories_come_after_those_that_were_heard_whatever_the_clock_says(path: Path) -> None:
+    loop = Loop(path)
+    loop.keeper.store(StoryEntry("orders", 1, NOW + 600_000, 0, NOW + 600_000, b"{}"))
+    loop.keeper.observe(rebalance())
+    until(lambda: loop.told, WITHIN_S, "it is told")
+    loop.keeper.close(WITHIN_S)
+    assert loop.told[0].number > NOW + 600_000 > loop.told[0].ended_ms

@@ -1,6 +1,10 @@
 """What a node remembers: a ring for each group, and a bound for all of them together."""
 
+from actors.stories.file import entry_of
+from protocol.groups.facts import MemberEventKind
 from protocol.stories.history import ENTRY_BYTES, History, StoryEntry
+from protocol.stories.teller import StoryTeller
+from tests.protocol.stories.facts import NOW, event
 
 
 def entry(group: str, number: int, *, revision: int = 0, data: bytes = b"{}") -> StoryEntry:
@@ -22,6 +26,19 @@ def test_the_oldest_of_a_group_makes_room_and_this_is_told() -> None:
     assert (known.dropped, known.since_ms) == (1, 1_002)
     assert not history.add(entry("a", 1)), "it made room before"
     assert len(history) == 3
+
+
+def test_a_new_leader_whose_clock_is_behind_is_heard() -> None:
+    history, teller = History(0, per_group=3), StoryTeller(1)
+    for number in range(5):
+        history.add(entry("orders", NOW + 600_000 + number))
+    teller.number_after(NOW + 600_004)
+    behind = event(MemberEventKind.REPLACED, group_instance_id="i-3", changes_nothing=True)
+    (story,) = teller.tell(behind)
+    assert history.add(entry_of(story))
+    newest = history.of_group("orders").entries[-1]
+    assert newest.node_id == 1
+    assert newest.ended_ms < NOW + 600_000
 
 
 def test_a_later_revision_replaces_an_earlier_one() -> None:

@@ -15,6 +15,8 @@ from protocol.stories.history import STORIES_PER_GROUP, History, StoryEntry
 from protocol.stories.sentence import short_sentence
 from protocol.stories.story import RebalanceStory, StoryOutcome
 from protocol.stories.teller import StoryTeller, outlived
+from tests.actors.telemetry.causes import share as share_groups
+from tests.actors.telemetry.causes import told
 from tests.protocol.stories.facts import NOW, event, named, rebalance, reconciled, share, target
 
 
@@ -218,3 +220,13 @@ def test_numbers_go_up_also_after_a_restart() -> None:
 def test_a_deleted_group_leaves_nothing_behind() -> None:
     deleted = GroupDeleted(group_id="orders", time_ms=NOW + 30)
     assert len(tell(target(), deleted, reconciled())) == 1
+
+
+def test_share_partitions_that_nobody_can_have_yet_are_not_kept() -> None:
+    stories = told.stories(share_groups.joined().facts)
+    waits, gets = stories[0], next(each for each in stories if each.after == 3)
+    assert (waits.total, waits.moved, waits.kept) == (0, 0, 0)
+    assert short_sentence(waits).startswith(
+        "epoch 1 → 2: member A (127.0.0.1) joined; 0 partitions"
+    )
+    assert (gets.total, gets.added, gets.kept) == (4, 4, 0)

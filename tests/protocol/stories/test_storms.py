@@ -45,6 +45,13 @@ def test_a_member_that_expires_again_and_again_is_the_flapper() -> None:
     assert "group.instance.id" in advice
 
 
+def test_a_storm_that_a_clock_ahead_told_has_lasted_no_negative_time() -> None:
+    stories = [story(Cause.JOINED, -each * 1_000) for each in range(STORM_MIN)]
+    storm = find_storm(stories, NOW)
+    assert storm is not None
+    assert storm.window_ms == (STORM_MIN - 1) * 1_000 + 10
+
+
 def test_a_member_that_comes_back_under_another_id_is_the_same() -> None:
     stories = [story(Cause.JOINED, each * 1_000) for each in range(1, STORM_MIN + 1)]
     storm = find_storm(stories, NOW)
