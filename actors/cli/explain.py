@@ -169,8 +169,10 @@ def _figures(story: RebalanceStory) -> str:
         facts.append(f"assignor {named(story.assignor)}")
     facts += [f"node {story.node_id}", f"ended {story.outcome}"]
     if story.group_type != "classic" and story.assignor:
-        facts.append(f"queue {story.queue_ms:.1f} ms, computed in {story.assignor_ms:.1f} ms")
-        facts.append(f"{story.fix_ups} fix-ups")
+        if story.queue_ms is not None and story.assignor_ms is not None:
+            facts.append(f"queue {story.queue_ms:.1f} ms, computed in {story.assignor_ms:.1f} ms")
+        if story.fix_ups is not None:
+            facts.append(f"{story.fix_ups} fix-ups")
     if story.kept is not None:
         facts.append(f"{story.kept} {plain(story.units)} kept")
     if story.revoked is not None:

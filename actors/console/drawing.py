@@ -248,7 +248,7 @@ def steps(story: RebalanceStory) -> list[WaterfallStep]:
                 more = len(wait.who) - 1 + wait.more
                 who = named(wait.who[0].name) + (f" and {more} more" if more else "")
         else:
-            took_ms = round(story.queue_ms if key == "queue" else story.assignor_ms)
+            took_ms = round((story.queue_ms if key == "queue" else story.assignor_ms) or 0)
         if took_ms > 0:
             found.append((name, str(key), at_ms, took_ms, who))
             at_ms += took_ms

@@ -120,16 +120,22 @@ def _group_converted(fact: GroupConverted) -> str:
 def _target_assigned(fact: TargetAssigned) -> str:
     if not fact.members:
         return f"epoch {fact.epoch_before}→{fact.epoch_after}: {_target_cause(fact)}"
-    where = "in place" if fact.in_place else "by a worker"
     members = f"{fact.members_changed} of {_count(fact.members, 'member')}"
     told = (
         f"target assignment {fact.epoch_before}→{fact.epoch_after}"
-        f" in {fact.ended_ms - fact.started_ms} ms, {shown(fact.assignor)} {where}:"
-        f" {_target_cause(fact)}; {members} got another one"
+        f" in {fact.ended_ms - fact.started_ms} ms{_assignor(fact)}: {_target_cause(fact)};"
+        f" {members} got another one"
     )
     if fact.partitions_moved < 0:  # nobody has counted them
         return told
     return f"{told}, {_count(fact.partitions_moved, fact.units.removesuffix('s'))} moved"
+
+
+def _assignor(fact: TargetAssigned) -> str:
+    """Return which assignor ran, and where; of a watched Kafka only what members ask for."""
+    if fact.in_place is None:
+        return f", {shown(fact.assignor)}" if fact.assignor else ""
+    return f", {shown(fact.assignor)} {'in place' if fact.in_place else 'by a worker'}"
 
 
 def _target_cause(fact: TargetAssigned) -> str:

@@ -98,7 +98,7 @@ class BackgroundMetrics:
         match fact:
             case TargetAssigned() if fact.members:
                 self._counts[RUNS] += 1
-                self._counts[RUNS_IN_PLACE] += fact.in_place
+                self._counts[RUNS_IN_PLACE] += bool(fact.in_place)
             case TargetAssignmentFailed(is_final=True):
                 self._failures[fact.group_type] += 1
             case TargetAssignmentFailed():

@@ -22,13 +22,22 @@ from actors.stories.waiting_facts import BYTES_MAX, WaitingFacts, size_of
 from actors.telemetry.drops import TelemetryDrops
 from actors.telemetry.log_messages import log_fields, log_message, log_message_for_many
 from actors.telemetry.run_contexts import RunContexts
-from actors.telemetry.transports import TRANSPORTS, destination, file_of, protocol_of
+from actors.telemetry.trace_budget import TraceBudget
+from actors.telemetry.transports import (
+    TRANSPORTS,
+    destination,
+    file_of,
+    is_disabled,
+    own_file_of,
+    protocol_of,
+)
 from protocol.groups.facts import MemberEvent, RebalanceEnded, ResultReplicated
 from protocol.stories.movement import count_classic
 from protocol.stories.teller import outlived
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+    from pathlib import Path
 
     from actors.metrics.row import MetricScope
     from actors.telemetry.histograms import Histogram
@@ -62,16 +71,19 @@ class Telemetry:
         facts_waiting_max: int = FACTS_WAITING_MAX,
         partition_of: Callable[[str], int] | None = None,
         bytes_waiting_max: int = BYTES_MAX,
+        own_file: Path | None = None,
     ) -> None:
         """``resource`` has this process's attributes, such as ``service.instance.id``.
 
         ``partition_of`` returns the partition of a group, if that is known. If traces are exported,
-        changes of leaders that this process's coordinator logs are traces, too.
+        changes of leaders that this process's coordinator logs are traces, too. ``own_file``: where
+        traces go, at most some a second, if the environment says nothing of them.
         """
         self.drops = TelemetryDrops()
         self._contexts = RunContexts()
-        self._exports = exports_traces(os.environ)
-        self.traces_go = destination(os.environ) if self._exports else NOWHERE
+        self._own_file = own_file_of(os.environ, own_file)
+        self._exports = exports_traces(os.environ, own_file)
+        self.traces_go = traces_go(os.environ, own_file)
         _own_log.info("traces go %s", self.traces_go)
         self._resource = resource
         self._partition_of = partition_of
@@ -95,8 +107,9 @@ class Telemetry:
             self.drops.count_facts(1)
 
     def run_context(self, group_id: str, run: int) -> str:
-        """Return the trace context of an assignor run that begins; "" if there are no traces."""
-        return self._contexts.begin(group_id, run) if self._exports else ""
+        """Return the trace context of an assignor run; "" if its worker exports no traces."""
+        is_traced_there = self._exports and self._own_file is None
+        return self._contexts.begin(group_id, run) if is_traced_there else ""
 
     def traces(self) -> dict[str, str | bool]:
         """Return where traces go, and whether the last export has failed; for any thread."""
@@ -138,11 +151,12 @@ class Telemetry:
         if not self._exports:
             return None
         try:
-            from actors.telemetry.traces import Traces
+            from actors.telemetry.traces import Traces, exporter_of
 
-            return Traces(
+            traces = Traces(
                 self._resource,
                 self.drops,
+                exporter_of(self._own_file),
                 contexts=self._contexts,
                 partition_of=self._partition_of,
             )
@@ -150,6 +164,9 @@ class Telemetry:
             _own_log.warning("traces cannot be exported: %s: %s", type(error).__name__, error)
             self.drops.is_failing = True
             return None
+        if self._own_file is not None:
+            traces.limit(TraceBudget())
+        return traces
 
     def _tell(self, taken: list[Fact | LeaderChange], traces: Traces | None) -> None:
         facts = [each for each in taken if not isinstance(each, LeaderChange)]
@@ -171,15 +188,15 @@ class Telemetry:
                     traces.tell(each, moved.get(id(each)), is_outlived=id(each) in skipped)
 
 
-def exports_traces(environ: Mapping[str, str]) -> bool:
-    """Whether the environment requests an export of traces that is supported, or a file of them."""
-    is_disabled = environ.get("OTEL_SDK_DISABLED", "").strip().lower() == "true"
-    return _exports("traces", environ) or (file_of(environ) is not None and not is_disabled)
+def exports_traces(environ: Mapping[str, str], own_file: Path | None = None) -> bool:
+    """Whether traces are exported, or written to a file: one that is asked for, or the own one."""
+    file = file_of(environ) or own_file_of(environ, own_file)
+    return _exports("traces", environ) or (file is not None and not is_disabled(environ))
 
 
-def traces_go(environ: Mapping[str, str]) -> str:
+def traces_go(environ: Mapping[str, str], own_file: Path | None = None) -> str:
     """Return where traces go: to a backend, to files, or nowhere."""
-    return destination(environ) if exports_traces(environ) else NOWHERE
+    return destination(environ, own_file) if exports_traces(environ, own_file) else NOWHERE
 
 
 def exports_metrics(environ: Mapping[str, str]) -> bool:
@@ -188,7 +205,7 @@ def exports_metrics(environ: Mapping[str, str]) -> bool:
 
 
 def _exports(what: str, environ: Mapping[str, str]) -> bool:
-    if environ.get("OTEL_SDK_DISABLED", "").strip().lower() == "true":
+    if is_disabled(environ):
         return False
     signal = what.upper()
     exporter = f"OTEL_{signal}_EXPORTER"

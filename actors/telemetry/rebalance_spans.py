@@ -131,9 +131,7 @@ def modern_spans(
         return (trigger, *replicate)
     return (
         trigger,
-        ChildSpan("wait", fact.changed_ms, fact.started_ms),
-        _assign(fact),
-        _write(fact),
+        *_made(fact),
         *replicate,
         _reconcile(fact, ended_ms, takeovers),
     )
@@ -150,22 +148,30 @@ def trigger_span(cause: MemberEvent | TopicsCause | None, time_ms: int) -> Child
     return ChildSpan("trigger", time_ms, time_ms, told)
 
 
-def _assign(fact: TargetAssigned) -> ChildSpan:
+def _made(fact: TargetAssigned) -> tuple[ChildSpan, ...]:
+    """Return how the target was made; of a watched Kafka only when it was there is known."""
+    queue_ms, assignor_ms = fact.queue_ms, fact.assignor_ms
+    if queue_ms is None or assignor_ms is None:
+        return (ChildSpan("wait", fact.changed_ms, fact.ended_ms),)
+    wait = ChildSpan("wait", fact.changed_ms, fact.started_ms)
+    return wait, _assign(fact, queue_ms, assignor_ms), _write(fact)
+
+
+def _assign(fact: TargetAssigned, queue_ms: float, assignor_ms: float) -> ChildSpan:
     """Return the run of the assignor; the times of its parts count back from its end."""
     begun, ended = fact.started_ms, fact.computed_ms
-    computing = max(ended - round(fact.assignor_ms), begun)
-    queued = max(computing - round(fact.queue_ms), begun)
-    measured: Attributes = {
-        "rollcall.assignor.where": "in-place" if fact.in_place else "worker",
-        "rollcall.assignor.queue_ms": round(fact.queue_ms, 3),
-        "rollcall.assignor.run_ms": round(fact.assignor_ms, 3),
-    }
-    is_seen = fact.assignor_ms > 0 or not fact.in_place  # no record of another cluster tells of it
+    computing = max(ended - round(assignor_ms), begun)
+    queued = max(computing - round(queue_ms), begun)
     return ChildSpan(
         "assign",
         begun,
         ended,
-        {"rollcall.assignor.name": fact.assignor, **(measured if is_seen else {})},
+        {
+            "rollcall.assignor.name": fact.assignor,
+            "rollcall.assignor.where": "in-place" if fact.in_place else "worker",
+            "rollcall.assignor.queue_ms": round(queue_ms, 3),
+            "rollcall.assignor.run_ms": round(assignor_ms, 3),
+        },
         (
             ChildSpan("queue", queued, computing),
             ChildSpan("compute", computing, ended, {"rollcall.assignor.name": fact.assignor}),
@@ -229,7 +235,7 @@ def modern_attributes(fact: TargetAssigned, cause: causes.Cause) -> Attributes:
         "rollcall.assignor.name": fact.assignor,
         "rollcall.members": fact.members,
         "rollcall.members.changed": fact.members_changed,
-        "rollcall.partitions.moved": None if fact.partitions_moved < 0 else fact.partitions_moved,
+        "rollcall.partitions.moved": fact.partitions_moved if fact.partitions_moved >= 0 else None,
     }
 
 

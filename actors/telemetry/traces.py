@@ -22,11 +22,12 @@ from actors.telemetry.rebalance_traces import LateSpans, RebalanceTraces
 from actors.telemetry.root_names import CAME_BACK, ROOT_NAMES
 from actors.telemetry.run_contexts import RunContexts
 from actors.telemetry.span_queue import SpanQueue
-from actors.telemetry.transports import TRANSPORTS, file_of, protocol_of
+from actors.telemetry.transports import TRANSPORTS, file_of, file_of_process, protocol_of
 from protocol.stories.story import cut
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
+    from pathlib import Path
 
     from opentelemetry.sdk.trace.export import SpanExporter
 
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
     from actors.telemetry.rebalance_spans import Attributes, ChildSpan
     from actors.telemetry.rebalance_traces import Trace
     from actors.telemetry.run_contexts import RunContext
+    from actors.telemetry.trace_budget import TraceBudget
     from protocol.groups.classic.partitions_moved import PartitionMovement
     from protocol.groups.facts import Fact
 
@@ -60,6 +62,8 @@ class Traces:
         ``contexts`` has the ids that workers were told of runs. ``partition_of`` returns the
         partition of a group, if that is known.
         """
+        self._drops = drops
+        self._budget: TraceBudget | None = None
         self._node = resource.get(SERVICE_INSTANCE_ID)
         self._partition_of = partition_of
         self._ids = GivenIds()
@@ -73,6 +77,10 @@ class Traces:
         self._contexts = contexts or RunContexts()
         self._roots: OrderedDict[tuple[str, int], SpanContext] = OrderedDict()
         self._failovers = Failovers()
+
+    def limit(self, budget: TraceBudget) -> None:
+        """Export only what a budget has room for."""
+        self._budget = budget
 
     def tell(
         self, fact: Fact, moved: PartitionMovement | None, *, is_outlived: bool = False
@@ -100,6 +108,9 @@ class Traces:
         self._span_queue.close(timeout_s)
 
     def _export(self, trace: Trace) -> None:
+        if self._budget is not None and not self._budget.take():
+            self._drops.count_unwritten(1)
+            return
         run = self._contexts.take(trace.group_id, trace.run) if trace.run else None
         self._ids.give(run.trace_id if run else None, None)
         failover = self._failover(trace)
@@ -186,12 +197,14 @@ class GivenIds(RandomIdGenerator):
         return super().generate_span_id() if given is None else given
 
 
-def exporter_of() -> SpanExporter:
-    """Return the exporter that the environment asks for."""
+def exporter_of(own_file: Path | None = None) -> SpanExporter:
+    """Return the exporter that the environment asks for, or that of a process's own file."""
     if (path := file_of(os.environ)) is not None:
+        own_file = file_of_process(path, os.getpid())
+    if own_file is not None:
         from actors.telemetry.trace_file import TraceFile
 
-        return TraceFile(path)
+        return TraceFile(own_file)
     return TRANSPORTS[protocol_of("traces", os.environ)].spans()
 
 

@@ -6,6 +6,7 @@ import asyncio
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
+from itertools import islice
 from typing import TYPE_CHECKING, Final, TypeVar
 
 from actors.console.exposition import exposition
@@ -19,11 +20,11 @@ from actors.console.source import (
     SourceError,
 )
 from actors.watching.failures import TOPIC
-from actors.watching.lag import WatchedLag
+from actors.watching.lag import GROUPS_AT_ONCE, WatchedLag
 from protocol.watching import group_view, overview
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterator, Mapping
 
     from actors.telemetry.group_metrics import GroupMetrics
     from actors.watching.ends import PartitionEnds
@@ -97,12 +98,21 @@ class WatchedSource:
 
     def _groups(self) -> GroupList:
         self._lag.refresh()
-        session = self._session
-        with session.lock:
-            rows = list(overview.rows(session.watch.outlook, self._ends.of))
+        rows = list(self._rows())
         is_inferred = any(row.group_type == "classic" for row in rows)
         notes = self._notes(is_state_inferred=is_inferred)
         return GroupList(groups=list(map(self._summary, rows)), notes=notes)
+
+    def _rows(self) -> Iterator[GroupRow]:
+        """Return the rows of all groups, some at a time, so that the log is read meanwhile."""
+        session = self._session
+        with session.lock:
+            groups = iter(overview.group_ids(session.watch.outlook))
+        while some := list(islice(groups, GROUPS_AT_ONCE)):
+            with session.lock:
+                outlook = session.watch.outlook
+                found = [overview.row(outlook, each, self._ends.of) for each in some]
+            yield from (each for each in found if each is not None)
 
     def _group(self, group_id: str) -> GroupDetail | None:
         self._lag.refresh()
@@ -177,6 +187,8 @@ class WatchedSource:
             notes.append(
                 f"{unknown} records are of unknown types, {session.watch.unreadable} unreadable."
             )
+        if failed := session.failed:
+            notes.append(f"{failed} times something that records say could not be told.")
         return tuple(notes)
 
     def _summary(self, row: GroupRow) -> ListedGroup:

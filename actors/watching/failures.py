@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from actors.errors import BadInputError, FailureError, NoClusterError
+from actors.errors import BadInputError, CommandError, FailureError, NoClusterError
 from protocol.stories.sentence import plain
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
-
-    from actors.errors import CommandError
 
 TOPIC: Final = "__consumer_offsets"
 
@@ -63,9 +61,23 @@ def first_fatal(errors: Iterable[Any], bootstrap: str) -> CommandError | None:
     return next(filter(None, (fatal(each, bootstrap) for each in errors)), None)
 
 
+def is_other(known: str, found: str) -> bool:
+    """Whether an id is another one than before; "" is one that brokers do not tell."""
+    return bool(known and found and known != found)
+
+
+class NotNowError(FailureError):
+    """A partition has no leader at the moment, or another trouble that passes."""
+
+
+def passes(error: CommandError) -> bool:
+    """Whether it is worth to try again: no broker answers, or a partition cannot be read now."""
+    return isinstance(error, NoClusterError | NotNowError)
+
+
 def unreadable(partition: int, errors: Sequence[Any], bootstrap: str) -> CommandError:
     """Return the error when a partition cannot be read at the start."""
-    return first_fatal(errors, bootstrap) or FailureError(
+    return first_fatal(errors, bootstrap) or NotNowError(
         f"partition {partition} of {TOPIC} cannot be read now: {said(errors[-1])}."
     )
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import OrderedDict
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final
 
 from actors.stories.file import entry_of
@@ -11,6 +12,7 @@ from protocol.stories.history import History
 from protocol.stories.storms import WINDOW_MS, find_storm
 from protocol.stories.story import StoryOutcome
 from protocol.stories.teller import StoryTeller
+from protocol.watching.troubles import Troubles
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -25,27 +27,43 @@ STORMS_MAX: Final = 1_000
 
 
 class StoryHistory:
-    """Tells stories from facts, and remembers them within the bounds of ``History``."""
+    """Tells stories from facts, and remembers them within the bounds of ``History``.
+
+    A group whose story cannot be told is in ``troubles``, and harms no other.
+    """
 
     def __init__(self, now: int) -> None:
         self._teller = StoryTeller(0)
         self._history = History(now)
         self._storms: OrderedDict[str, int] = OrderedDict()
+        self.troubles = Troubles()
 
     def tell(self, facts: Iterable[Fact]) -> list[RebalanceStory]:
         """Return the stories of facts, of each the last that is known."""
-        told: dict[tuple[int, int], RebalanceStory] = {}
+        found: dict[tuple[int, int], RebalanceStory] = {}
         for fact in facts:
-            for story in self._teller.tell(fact):
-                told[story.key] = story
-        for story in told.values():
-            self._history.add(entry_of(story))
-        return list(told.values())
+            with self._guarded(fact.group_id):
+                for story in self._teller.tell(fact):
+                    found[story.key] = story
+        told: list[RebalanceStory] = []
+        for story in found.values():
+            with self._guarded(story.group_id):
+                self._history.add(entry_of(story))
+                told.append(story)
+        return told
+
+    @contextmanager
+    def _guarded(self, group_id: str) -> Iterator[None]:
+        try:
+            yield
+        except Exception as error:
+            self.troubles.note(group_id, error)
 
     def begin(self, fact: Fact) -> None:
         """Take a fact whose story was told before: its end may come."""
-        for _ in self._teller.tell(fact):
-            pass
+        with self._guarded(fact.group_id):
+            for _ in self._teller.tell(fact):
+                pass
 
     def of_group(self, group_id: str) -> RememberedStories:
         """Return what is remembered of a group."""

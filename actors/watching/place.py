@@ -4,14 +4,21 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 from actors.errors import BadInputError, FailureError
+from protocol.stories.sentence import quoted
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-VERSION = 1
+VERSION: Final = 1
+PLACE_MAX: Final = 4 << 20
+"""Characters of a file: a partition takes about thirty."""
+
+_PARTITIONS_MAX: Final = 1 << 31
+_OFFSETS_MAX: Final = 1 << 63
+_DIGITS_MAX: Final = 10
 
 
 @dataclass(slots=True, kw_only=True)
@@ -33,16 +40,18 @@ class PlaceFile:
     def load(self) -> WatchPlace | None:
         """Return the place; None if there is no file yet. Raises BadInputError."""
         try:
-            text = self._path.read_text()
+            with self._path.open() as file:
+                text = file.read(PLACE_MAX + 1)
         except FileNotFoundError:
             return None
         except (OSError, UnicodeDecodeError) as error:
             raise BadInputError(f"{self._path} cannot be read: {error}") from None
         try:
-            return _place(json.loads(text))
-        except (ValueError, KeyError, TypeError, AttributeError):
+            return _place(text)
+        except _NoPlaceError as error:
             raise BadInputError(
-                f"{self._path} is no state of `rollcall watch`: give another file, or remove it"
+                f"{self._path} is no state of `rollcall watch`: {error}; give another file with"
+                " --state, or remove it"
             ) from None
 
     def save(self, place: WatchPlace) -> None:
@@ -67,11 +76,44 @@ class PlaceFile:
         self._written = text
 
 
-def _place(value: Any) -> WatchPlace:
-    if value["version"] != VERSION:
-        raise ValueError
+class _NoPlaceError(Exception):
+    """The text of a file is no place; says why."""
+
+
+def _place(text: str) -> WatchPlace:
+    if len(text) > PLACE_MAX:
+        _refuse(f"it is longer than {PLACE_MAX} characters")
+    try:
+        value = json.loads(text)
+    except (ValueError, RecursionError):
+        _refuse("it is no JSON")
+    if not isinstance(value, dict):
+        _refuse("it is no JSON object")
+    version = value.get("version")
+    if type(version) is not int or version != VERSION:
+        _refuse(f"its version is not {VERSION}")
+    for name in ("cluster_id", "topic_id"):
+        if not isinstance(value.get(name), str):
+            _refuse(f"its {name} is no text")
+    offsets = value.get("offsets")
+    if not isinstance(offsets, dict):
+        _refuse("its offsets are no object")
     return WatchPlace(
-        cluster_id=str(value["cluster_id"]),
-        topic_id=str(value["topic_id"]),
-        offsets={int(number): int(offset) for number, offset in value["offsets"].items()},
+        cluster_id=value["cluster_id"],
+        topic_id=value["topic_id"],
+        offsets=dict(_offset(name, offset) for name, offset in offsets.items()),
     )
+
+
+def _offset(name: str, offset: Any) -> tuple[int, int]:
+    """Return a partition and its next offset."""
+    is_number = name.isascii() and name.isdigit() and len(name) <= _DIGITS_MAX
+    if not is_number or str(int(name)) != name or int(name) >= _PARTITIONS_MAX:
+        _refuse(f"{quoted(name)} is the number of no partition")
+    if type(offset) is not int or not 0 <= offset < _OFFSETS_MAX:
+        _refuse(f"the offset of partition {name} is no number from 0 to 2^63 - 1")
+    return int(name), offset
+
+
+def _refuse(why: str) -> NoReturn:
+    raise _NoPlaceError(why)

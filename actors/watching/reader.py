@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import logging
 import time
+from itertools import islice
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from uuid import UUID
 
@@ -29,8 +30,7 @@ DESCRIBED_MAX: Final = 500
 """Topics that one request describes."""
 
 ENDS_AT_ONCE: Final = 1_000
-ENDS_MAX: Final = 200_000
-"""Partitions whose ends are asked for, at once and in all."""
+"""Partitions whose ends one request asks for."""
 
 TOPICS_MAX: Final = 100_000
 EVENTS_MAX: Final = 100
@@ -163,18 +163,20 @@ class Reader:
             yield from self._described(names[first : first + DESCRIBED_MAX])
 
     def end_offsets(self, wanted: Iterable[tuple[str, int]]) -> dict[tuple[str, int], int]:
-        """Return the ends of partitions, of those that this user may describe."""
+        """Return the ends of partitions, of those that this user may describe.
+
+        So many are taken at once as are asked for at once.
+        """
         found: dict[tuple[str, int], int] = {}
-        places = sorted(wanted)
+        names: dict[str, str] = {}
+        places = iter(wanted)
         latest = self._kafka.admin.OffsetSpec.latest()
-        for first in range(0, min(len(places), ENDS_MAX), ENDS_AT_ONCE):
-            asked = {
-                self._kafka.TopicPartition(*each): latest
-                for each in places[first : first + ENDS_AT_ONCE]
-            }
+        while some := list(islice(places, ENDS_AT_ONCE)):
+            asked = {self._kafka.TopicPartition(*each): latest for each in some}
             for place, future in self._admin.list_offsets(asked, request_timeout=START_S).items():
+                topic = names.setdefault(place.topic, place.topic)
                 try:
-                    found[place.topic, place.partition] = future.result().offset
+                    found[topic, place.partition] = future.result().offset
                 except self._kafka.KafkaException:
                     continue
         return found

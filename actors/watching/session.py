@@ -9,12 +9,14 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from actors.clock import wall_ms
-from actors.errors import FailureError
+from actors.errors import CommandError, FailureError, NoClusterError
 from actors.telemetry.group_metrics import GroupMetrics
 from actors.watching import failures
+from actors.watching.backoff import Backoff
 from actors.watching.history import StoryHistory
 from actors.watching.place import WatchPlace
 from protocol.groups.facts import GroupConverted, GroupDeleted, GroupReconciled, TargetAssigned
+from protocol.stories.sentence import named
 from protocol.stories.teller import DRAFTS_MAX
 from protocol.watching.outlook import SESSION_TIMEOUT_MS
 from protocol.watching.watch import ClusterWatch
@@ -137,6 +139,8 @@ class WatchSession:
         self._next: dict[int, int] = {}
         self._unread: dict[int, int] = {}  # where partitions ended at the start
         self.is_down = False
+        self._is_cut_off = self._is_delayed = False
+        self._backoff = Backoff()
         self._save, self._look = _Due(SAVE_S), _Due(LOOK_S)
         self._look_again = _Due(LOOK_AGAIN_S)
 
@@ -145,9 +149,17 @@ class WatchSession:
         self._start()
         try:
             while not stop.is_set() and not (is_once and self.is_loaded):
-                self._turn()
+                if self._is_cut_off and not self._reload():
+                    self._backoff.wait(stop)
+                else:
+                    self._turn()
         finally:
             self._save_place()
+
+    @property
+    def failed(self) -> int:
+        """How often something that records say could not be told."""
+        return self.watch.outlook.troubles.count + self.history.troubles.count
 
     @property
     def partitions(self) -> int:
@@ -174,12 +186,12 @@ class WatchSession:
         return dict(found.starts if self._options.is_from_beginning else found.ends)
 
     def _checked(self, place: WatchPlace, found: Found) -> WatchPlace | None:
-        if place.cluster_id and found.cluster_id and place.cluster_id != found.cluster_id:
+        if failures.is_other(place.cluster_id, found.cluster_id):
             raise FailureError(
                 f"the state is of the cluster {place.cluster_id}, and this is {found.cluster_id}:"
                 " give another --state."
             )
-        is_other = place.topic_id and found.topic_id and place.topic_id != found.topic_id
+        is_other = failures.is_other(place.topic_id, found.topic_id)
         if is_other or any(at > found.ends.get(each, at) for each, at in place.offsets.items()):
             self._listener.noted(f"{failures.TOPIC} is not the one of before: starting anew")
             return None
@@ -201,21 +213,49 @@ class WatchSession:
         for each in [one for one, end in self._unread.items() if self._next[one] >= end]:
             del self._unread[each]
 
-    def _reload(self, truncated: Iterable[int]) -> None:
-        """Begin anew where brokers have lost a part of the log; what was told is not told again."""
+    def _cut_off(self, truncated: Iterable[int]) -> None:
+        """Note that brokers have lost a part of the log: everything is read again."""
         for each in truncated:
             self._listener.noted(
                 f"partition {each} of {failures.TOPIC} was cut off before offset"
                 f" {self._next.get(each, 0)}: reading everything again"
             )
-        found = self._source.find()
+        self._is_cut_off = True
+
+    def _reload(self) -> bool:
+        """Begin anew, and return whether that was possible; what was told is not told again.
+
+        Brokers that have just lost something may be away. Raises CommandError for what stays so.
+        """
+        try:
+            found = self._source.find()
+        except CommandError as error:
+            if not failures.passes(error):
+                raise
+            self._delayed(error)
+            return False
+        if failures.is_other(self._topic_id, found.topic_id):
+            raise failures.deleted()
+        self._is_answered()
+        self._is_cut_off = self._is_delayed = False
+        self._backoff.reset()
         told_to = {each: max(at, self._told_from.get(each, 0)) for each, at in self._next.items()}
         self._told_from = {each: min(told_to.get(each, 0), found.ends[each]) for each in found.ends}
-        topics = self.watch.outlook.topics
-        self.watch = self._new_watch(self._options)
-        self.watch.outlook.topics = topics
+        fresh = self._new_watch(self._options)
+        fresh.outlook.topics = self.watch.outlook.topics
+        with self.lock:
+            self.watch = fresh
         self._begun.clear()
         self._read(found)
+        return True
+
+    def _delayed(self, error: CommandError) -> None:
+        """Say once that what is due is tried again."""
+        if isinstance(error, NoClusterError):
+            self._is_away()
+        elif not self._is_delayed:
+            self._is_delayed = True
+            self._listener.noted(f"{str(error).rstrip('.')}: trying again until it can be read")
 
     @staticmethod
     def _new_watch(options: Options) -> ClusterWatch:
@@ -233,11 +273,12 @@ class WatchSession:
                 facts += self.watch.flush()
             self._options.metrics.count([self.watch.shard], GROUPS_SHOWN)
         self._tell(facts)
+        self._name_troubles()
         self._handle_errors()
         if batch.records or batch.ends:
             self._is_answered()
         if batch.truncated:
-            self._reload(batch.truncated)
+            self._cut_off(batch.truncated)
             return
         self._note_read(batch.ends)
         if not self._unread and not self.is_loaded:
@@ -290,6 +331,14 @@ class WatchSession:
 
     # --- what goes wrong
 
+    def _name_troubles(self) -> None:
+        """Say of which groups something could not be told: of each once, of so many at most."""
+        for each in (*self.watch.outlook.troubles.take(), *self.history.troubles.take()):
+            self._listener.noted(
+                f"group {named(each.group_id)}: something that its records say could not be told:"
+                f" {each.reason}"
+            )
+
     def _handle_errors(self) -> None:
         for error in self._source.take_errors():
             if (ended := failures.fatal(error, self._options.bootstrap)) is not None:
@@ -297,10 +346,14 @@ class WatchSession:
             if failures.is_missing(error):
                 if self._look_again.is_due():
                     self._look.at_s = 0.0
-            elif failures.is_unreachable(error) and not self.is_down:
-                self.is_down = True
-                self._look.at_s = 0.0
-                self._listener.noted("no broker answers: trying again until one does")
+            elif failures.is_unreachable(error):
+                self._is_away()
+
+    def _is_away(self) -> None:
+        if not self.is_down:
+            self.is_down = True
+            self._look.at_s = 0.0
+            self._listener.noted("no broker answers: trying again until one does")
 
     def _is_answered(self) -> None:
         if self.is_down:
@@ -314,8 +367,7 @@ class WatchSession:
             self._look.at_s = time.monotonic() + LOOK_AGAIN_S
             return
         self._is_answered()
-        now_id = self._source.topic_id()
-        if not exists or (now_id and self._topic_id and now_id != self._topic_id):
+        if not exists or failures.is_other(self._topic_id, self._source.topic_id()):
             raise failures.deleted()
         self._refresh_topics()
 

@@ -235,7 +235,9 @@ class TargetAssigned:
     member or the change of the topics that did it; None: not known, or a change of the group's
     type. The assignor ran from ``started_ms``; the result was written from ``computed_ms`` and took
     effect at ``ended_ms``. Of the run, the worker's queue took ``queue_ms`` and the assignor itself
-    ``assignor_ms``. ``members`` counts the group, ``members_changed`` those whose target changed.
+    ``assignor_ms``; these, ``in_place`` and ``fix_ups`` are None where only the records of another
+    cluster are known, and ``started_ms`` is then ``changed_ms``.
+    ``members`` counts the group, ``members_changed`` those whose target changed.
     ``fix_ups`` counts the members that left or were replaced while the assignor ran. ``awaited``
     has some of the members that had not taken over the previous target, ``awaited_count`` is the
     number of all; ``taken_over`` has the last ones that had. ``elected_ms``: since when this
@@ -258,11 +260,11 @@ class TargetAssigned:
     members: int
     members_changed: int
     partitions_moved: int
-    queue_ms: float
-    assignor_ms: float
-    in_place: bool
+    queue_ms: float | None
+    assignor_ms: float | None
+    in_place: bool | None
     change: TargetChange | None = None
-    fix_ups: int = 0
+    fix_ups: int | None = 0
     awaited: Sequence[NamedMember] = ()
     awaited_count: int = 0
     taken_over: Sequence[TakenOver] = ()

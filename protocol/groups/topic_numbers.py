@@ -42,9 +42,10 @@ class TopicNumbers:
         """Return the topic's number; a new topic gets the next one."""
         number = self.numbers.get(topic_id)
         if number is None:
+            uuid = UUID(bytes=topic_id)  # first: it raises if the id is cut off
             number = self.numbers[topic_id] = len(self.ids)
             self.ids.append(topic_id)
-            self.uuids.append(UUID(bytes=topic_id))
+            self.uuids.append(uuid)
         return number
 
     def known(self, topic_id: UUID | None) -> int | None:

@@ -113,9 +113,10 @@ def _clauses(story: RebalanceStory) -> Iterator[str]:
     for wait in story.waits:
         if wait.wait_ms >= TOLD_MS:
             yield _wait(wait)
-    computed_ms = story.queue_ms + story.assignor_ms
+    queue_ms = story.queue_ms or 0.0
+    computed_ms = queue_ms + (story.assignor_ms or 0.0)
     if computed_ms >= TOLD_MS:
-        yield f"the assignor took {seconds(computed_ms)}, {seconds(story.queue_ms)} of it queued"
+        yield f"the assignor took {seconds(computed_ms)}, {seconds(queue_ms)} of it queued"
     yield from _partitions(story)
     if story.failover_ms is not None and not _says_enough(story):
         yield _taken_over(story.failover_ms)

@@ -116,7 +116,8 @@ class RebalanceStory:
     owner, ``added`` had none and ``dropped`` have none now; ``revoked`` is how many of them members
     that are still there had to give up; None: not known. ``members_changed`` have another share
     than before (-1: not known). ``fix_ups`` counts members that left or were replaced while the
-    assignor ran. ``failover_ms``: how long before the begin its coordinator had
+    assignor ran; None, as are ``queue_ms`` and ``assignor_ms``: not known, only the records of
+    another cluster are. ``failover_ms``: how long before the begin its coordinator had
     taken over; None: long ago, or not known. ``inferred``: from what the cause was concluded, if
     only the records of another cluster are known; "" where it was seen.
     """
@@ -139,9 +140,9 @@ class RebalanceStory:
     members: int = 0
     members_changed: int = -1
     waits: tuple[Waited, ...] = ()
-    queue_ms: float = 0.0
-    assignor_ms: float = 0.0
-    fix_ups: int = 0
+    queue_ms: float | None = 0.0
+    assignor_ms: float | None = 0.0
+    fix_ups: int | None = 0
     units: str = "partitions"
     total: int | None = None
     moved: int | None = None

@@ -100,6 +100,10 @@ class ClassicWatch:
         else:
             yield from self._rebalanced(group_id, before or NO_GENERATION, value, time_ms)
 
+    def start_over(self, group_id: str) -> None:
+        """Forget what was concluded of a group; its last generation stays."""
+        self._memories.pop(group_id, None)
+
     def _removed(
         self, group_id: str, before: GroupMetadataValue | None, time_ms: int
     ) -> Iterator[Fact]:

@@ -103,6 +103,15 @@ class CommittedOffsets:
             for partition, packed in found.items():
                 yield topic, partition, _unpacked(packed)
 
+    def topics_of(self, group_id: str) -> list[str]:
+        """Return the topics of which a group has offsets."""
+        return list(self._groups.get(group_id, ()))
+
+    def of_topic(self, group_id: str, topic: str) -> list[tuple[int, int]]:
+        """Return a group's partitions of a topic, and their offsets."""
+        found = self._groups.get(group_id, {}).get(topic, {})
+        return [(partition, packed >> _OFFSET_SHIFT) for partition, packed in found.items()]
+
     def count(self, group_id: str) -> int:
         """Return how many offsets a group has."""
         return sum(map(len, self._groups.get(group_id, {}).values()))

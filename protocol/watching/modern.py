@@ -11,7 +11,6 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 from protocol.groups import shadowed
-from protocol.groups.consumer.group import ConsumerGroup
 from protocol.groups.facts import (
     GroupConverted,
     GroupDeleted,
@@ -42,7 +41,6 @@ if TYPE_CHECKING:
     from protocol.groups.modern.hard_state import ModernGroup
     from protocol.watching.outlook import Outlook
 
-CLASSES: Final[tuple[type[ModernGroup[Any]], ...]] = (ConsumerGroup, ShareGroup, StreamsGroup)
 CHANGES_MAX: Final = 100
 """Epochs of a group that wait for their target."""
 
@@ -79,8 +77,20 @@ class ModernWatch:
         due, self._old, self._open = self._old, self._open, {}
         for group_id, write_ms in due.items():
             memory = self._memories.get(group_id)
-            if memory is not None and memory.write_ms == write_ms:
-                yield from self._end_write(group_id, memory)
+            if memory is None or memory.write_ms != write_ms:
+                continue
+            try:
+                facts = list(self._end_write(group_id, memory))
+            except Exception as error:
+                self._outlook.troubles.note(group_id, error)
+                self.start_over(group_id, write_ms)
+            else:
+                yield from facts
+
+    def start_over(self, group_id: str, time_ms: int) -> None:
+        """Forget what was concluded of a group, as if compaction had removed its older records."""
+        if group_id in self._memories:
+            self._memories[group_id] = ModernMemory(write_ms=time_ms, epoch=LOST_EPOCH, is_cut=True)
 
     # --- records that were written at once
 

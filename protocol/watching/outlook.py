@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 from protocol.watching.committed import CommittedOffsets
 from protocol.watching.memory import FIRST_EPOCHS
 from protocol.watching.topic_book import TopicBook
+from protocol.watching.troubles import Troubles
 
 if TYPE_CHECKING:
     from protocol.groups.context import Context
@@ -52,6 +53,7 @@ class Outlook:
 
     ``session_timeout_ms`` is assumed of members whose records do not have it. ``departed`` are
     groups that have ended or are changing their type, by id. ``is_silent``: nobody reads the facts.
+    ``troubles``: what could not be concluded.
     """
 
     ctx: Context
@@ -59,6 +61,7 @@ class Outlook:
     committed: CommittedOffsets = field(default_factory=CommittedOffsets)
     topics: TopicBook = field(default_factory=TopicBook)
     departed: dict[str, Departed] = field(default_factory=dict)
+    troubles: Troubles = field(default_factory=Troubles)
     is_silent: bool = False
 
     def depart(self, group_id: str, departed: Departed) -> None:

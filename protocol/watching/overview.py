@@ -45,11 +45,15 @@ class GroupRow:
 
 def rows(outlook: Outlook, ends: Ends) -> Iterator[GroupRow]:
     """Return all groups, ordered by id; ``ends`` returns the end of a partition, if known."""
-    groups = outlook.ctx.groups
-    for group_id in sorted({*groups, *outlook.committed.groups()}):
+    for group_id in group_ids(outlook):
         found = row(outlook, group_id, ends)
         if found is not None:
             yield found
+
+
+def group_ids(outlook: Outlook) -> list[str]:
+    """Return the ids of all groups, in order."""
+    return sorted({*outlook.ctx.groups, *outlook.committed.groups()})
 
 
 def row(outlook: Outlook, group_id: str, ends: Ends) -> GroupRow | None:

@@ -28,11 +28,12 @@ from protocol.records import (
 )
 from protocol.watching.classic import ClassicWatch
 from protocol.watching.committed import Committed
-from protocol.watching.modern import CLASSES, ModernWatch
+from protocol.watching.modern import ModernWatch
 from protocol.watching.outlook import SESSION_TIMEOUT_MS, Outlook
+from protocol.watching.soundness import CLASSES, require_sound
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from protocol.groups.facts import Fact
 
@@ -47,7 +48,7 @@ class ClusterWatch:
     """The groups of a watched cluster; ``shard`` has them, and only replays.
 
     ``records`` counts what was taken, ``unknown`` what has a type or version that is not known
-    here, ``unreadable`` what is damaged.
+    here, ``unreadable`` what is damaged. What fails is in ``outlook.troubles``.
     """
 
     def __init__(
@@ -71,13 +72,20 @@ class ClusterWatch:
         self.records += 1
         try:
             record = decode_for_replay(key or b"", value)
-            yield from self._take(record, value, time_ms)
+            if self._only is not None and self._only != _group_of(record.key):
+                return
+            if isinstance(record.key, OffsetCommitKey):
+                self._commit(record.key, value)
+                return
+            require_sound(record.key, key or b"", value)
         except UnknownRecordType as error:
             name = str(error)
             is_known = name in self.unknown or len(self.unknown) < UNKNOWN_MAX
             self.unknown[name if is_known else OTHERS] += 1
         except _UNREADABLE:
             self.unreadable += 1
+        else:
+            yield from self._take(record, value, time_ms)
 
     def flush(self) -> Iterator[Fact]:
         """Tell what waits for more records of one write, if none came since the last call."""
@@ -85,29 +93,45 @@ class ClusterWatch:
             yield from watch.flush()
 
     def _take(self, record: Record, value: bytes | None, time_ms: int) -> Iterator[Fact]:
+        """Conclude what a record says, and replay it, whether that fails or not."""
         key: Any = record.key
-        ctx = self.outlook.ctx
-        if self._only is not None and self._only != _group_of(key):
-            return
+        group_id = _group_of(key)
         match key:
-            case OffsetCommitKey():
-                self._commit(key, value)
-                return
             case GroupMetadataKey():
-                generation: Any = record.value
-                yield from self._classic.before_replay(key.group, generation, time_ms)
-                ctx.replay(record)
-                return
+                before, after = self._classic.before_replay, _nothing
+                key = group_id
             case ShareGroupStatePartitionMetadataKey():
                 self._learn(record.value)
+                before, after = self._table[type(key)]
             case StreamsGroupCurrentMemberAssignmentKey() if value is not None:
                 record = Record(key, task_records.of_kafka(value))
-        before, after = self._table.get(type(key), (None, None))
-        if before is not None:
-            yield from before(key, record.value, time_ms)
-        ctx.replay(record)
-        if after is not None:
-            yield from after(key, record.value, time_ms)
+                before, after = self._table[type(key)]
+            case _:
+                before, after = self._table.get(type(key), (_nothing, _nothing))
+        yield from self._concluded(group_id, before, key, record.value, time_ms)
+        try:
+            self.outlook.ctx.replay(record)
+        except _UNREADABLE:
+            self.unreadable += 1
+            return
+        yield from self._concluded(group_id, after, key, record.value, time_ms)
+
+    def _concluded(
+        self,
+        group_id: str,
+        conclude: Callable[[Any, Any, int], Iterator[Fact]],
+        key: Any,
+        value: Any,
+        time_ms: int,
+    ) -> Iterator[Fact]:
+        """Return what is concluded of a group; if it fails, no other group is harmed."""
+        try:
+            yield from conclude(key, value, time_ms)
+        except Exception as error:
+            self.outlook.troubles.note(group_id, error)
+            self._classic.start_over(group_id)
+            for watch in self._modern:
+                watch.start_over(group_id, time_ms)
 
     def _commit(self, key: OffsetCommitKey, value: bytes | None) -> None:
         committed = self.outlook.committed
@@ -125,6 +149,10 @@ class ClusterWatch:
             () if value is None else (*value.initializing_topics, *value.initialized_topics)
         ):
             self.outlook.topics.learn(each.topic_id, each.topic_name)
+
+
+def _nothing(_key: Any, _value: Any, _time_ms: int) -> Iterator[Fact]:
+    return iter(())
 
 
 def _group_of(key: Any) -> str:

@@ -23,18 +23,8 @@ Records show who joined, and not who joined again.
 EPOCH: Final = frozenset({"trigger"})
 """Those of another group's rebalance. If members are left, those of ``TARGET`` follow."""
 
-TARGET: Final = frozenset(
-    {
-        "wait",
-        "assign",
-        "assign/queue",
-        "assign/compute",
-        "write",
-        "write/append",
-        "reconcile",
-        "reconcile/take-over",
-    }
-)
+TARGET: Final = frozenset({"wait", "reconcile", "reconcile/take-over"})
+"""No record has when the assignor ran, or where: nothing of that is told."""
 
 
 def wanted(kind: str, found: dict[str, Any]) -> frozenset[str]:

@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from actors.watching.ends import PartitionEnds
-    from actors.watching.reader import Reader
     from actors.watching.serving import ConsoleThread
     from actors.watching.session import Options, WatchSession
     from protocol.stories.storms import RebalanceStorm
@@ -142,7 +141,9 @@ def run(args: Namespace) -> int:
         with _stopped_by_signals() as stop, _first_read(session, args) as printer.progress:
             session.run(stop, is_once=args.once)
         if args.once and session.is_loaded:
-            _print_groups(session, reader, args)
+            ends = PartitionEnds(reader)
+            WatchedLag(session, ends, metrics).refresh()
+            _print_groups(session, ends, args)
     finally:
         if console is not None:
             console.close()
@@ -274,18 +275,13 @@ def summary(session: WatchSession) -> str:
         text += f"; {unknown} records are not known here ({kinds_of})"
     if watch.unreadable:
         text += f"; {watch.unreadable} records cannot be read"
+    if session.failed:
+        text += f"; {session.failed} times something could not be told"
     return text
 
 
-def _print_groups(session: WatchSession, reader: Reader, args: Namespace) -> None:
-    outlook = session.watch.outlook
-    wanted = {
-        (topic, partition)
-        for group_id in outlook.committed.groups()
-        for topic, partition, _ in outlook.committed.of_group(group_id)
-    }
-    ends = reader.end_offsets(wanted)
-    found = overview.rows(outlook, lambda topic, partition: ends.get((topic, partition)))
+def _print_groups(session: WatchSession, ends: PartitionEnds, args: Namespace) -> None:
+    found = overview.rows(session.watch.outlook, ends.of)
     rows = [
         (
             row.group_id,

@@ -48,14 +48,12 @@ def test_a_join_is_traced_until_every_member_has_its_target() -> None:
 
 
 def test_what_nobody_knows_is_left_out() -> None:
-    unknown = target_assigned(partitions_moved=-1, in_place=True, queue_ms=0.0, assignor_ms=0.0)
+    unknown = target_assigned(partitions_moved=-1, in_place=None, queue_ms=None, assignor_ms=None)
     for fact, is_known in ((unknown, False), (target_assigned(partitions_moved=0), True)):
         spans = {each.name: each for each in told.spans([fact, reconciled()])}
         root = dict(spans["rebalance: member left"].attributes or {})
         assert root.get("rollcall.partitions.moved") == (0 if is_known else None)
-        measured = {"where", "queue_ms", "run_ms"}
-        found = {each.rpartition(".")[2] for each in spans["assign"].attributes or {}}
-        assert found & measured == (measured if is_known else set())
+        assert ("assign" in spans) is is_known
 
 
 def test_the_stretches_tell_the_wait_for_the_interval_from_the_run_in_a_worker() -> None:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import threading
+import tracemalloc
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 from actors.metrics.names import LAG, LAG_LEFT_OUT, OFFSET, OFFSETS_LEFT_OUT
 from actors.telemetry.group_metrics import GroupMetrics
-from actors.watching import lag
+from actors.watching import ends, lag
 from actors.watching.ends import FRESH_S, PartitionEnds
 from actors.watching.lag import WatchedLag
 from protocol.watching.committed import Committed, CommittedOffsets
@@ -17,7 +18,29 @@ from tests.actors.telemetry.test_metrics import Clock
 from tests.actors.watching.test_console import Ends
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     import pytest
+
+
+class Held:
+    """A lock that notes how much was done each time while it was held."""
+
+    def __init__(self, lock: threading.Lock) -> None:
+        self._lock = lock
+        self.work = [0]
+
+    def __enter__(self) -> None:
+        self._lock.acquire()
+        self.work.append(0)
+
+    def __exit__(self, *_: object) -> None:
+        self._lock.release()
+
+    def does(self, found: Any, count: int) -> Any:
+        assert self._lock.locked()
+        self.work[-1] += count
+        return found
 
 
 class Watched:
@@ -29,12 +52,11 @@ class Watched:
             for number in range(count):
                 self.committed.put(group_id, "t", number, Committed(5, 0))
         outlook = SimpleNamespace(committed=self.committed)
-        session: Any = SimpleNamespace(
-            lock=threading.Lock(), watch=SimpleNamespace(outlook=outlook)
-        )
+        self.lock = threading.Lock()
+        self.session: Any = SimpleNamespace(lock=self.lock, watch=SimpleNamespace(outlook=outlook))
         self.clock, self.metrics, self.ends = Clock(), GroupMetrics(), Ends()
-        ends = PartitionEnds(self.ends, self.clock)
-        self.lag = WatchedLag(session, ends, self.metrics, self.clock)
+        known = PartitionEnds(self.ends, self.clock)
+        self.lag = WatchedLag(self.session, known, self.metrics, self.clock)
 
     def shown(self) -> tuple[list[tuple[str, str]], int, int]:
         """The groups and partitions that are shown; the lag and the offsets of the others."""
@@ -85,3 +107,51 @@ def test_what_is_left_out_is_summed_no_more_often_than_ends_are_asked_for(
     assert watched.shown()[1] == 15
     watched.clock.now_s += FRESH_S
     assert watched.shown()[1] == 0
+
+
+def test_ends_are_asked_for_in_slices_while_the_log_is_read(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Whatever the number of offsets: the lock is free, and not all are remembered at once."""
+    monkeypatch.setattr(ends, "ENDS_MAX", 2_000)
+    watched = Watched()
+    for number in range(60_000):
+        group_id, topic = f"g{number // 600}", f"t{number // 20 % 60}"
+        watched.committed.put(group_id, topic, number % 20 + number // 600, Committed(5, 0))
+    assert len(watched.committed) == 60_000
+    asked: list[tuple[str, int]] = []
+
+    def end_offsets(wanted: Iterable[tuple[str, int]]) -> dict[tuple[str, int], int]:
+        for place in wanted:
+            assert watched.lock.acquire(blocking=False)
+            watched.lock.release()
+            asked.append(place)
+        return {}
+
+    monkeypatch.setattr(watched.ends, "end_offsets", end_offsets)
+    tracemalloc.start()
+    try:
+        watched.lag.refresh()
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert len(asked) == len(set(asked)) == 2_000
+    assert peak < 20 * 60_000  # a set of all took more than 150 bytes for each
+
+
+def test_the_lock_is_never_held_for_more_than_a_topic_or_some_groups(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(lag, "SERIES_MAX", 4)
+    monkeypatch.setattr(lag, "GROUPS_AT_ONCE", 3)
+    watched = Watched(**{f"g{number}": 7 for number in range(20)})
+    held = Held(watched.lock)
+    watched.session.lock = held
+    counted, read = watched.committed.count, watched.committed.of_topic
+    monkeypatch.setattr(watched.committed, "count", lambda each: held.does(counted(each), 1))
+    monkeypatch.setattr(
+        watched.committed, "of_topic", lambda *each: held.does(found := read(*each), len(found))
+    )
+    assert watched.shown() == ([], 20 * 7 * 15, 20 * 7)
+    assert max(held.work) == 7
+    assert sum(held.work) >= 20 * (7 + 7 + 1 + 1)

@@ -10,13 +10,16 @@ from uuid import UUID
 import pytest
 
 from actors.errors import BadInputError, CommandError, ExitCode, FailureError
+from actors.watching import backoff, failures, history
 from actors.watching import session as sessions
-from actors.watching.place import PlaceFile
+from actors.watching.place import PLACE_MAX, PlaceFile, WatchPlace
 from actors.watching.reader import Found, ReadBatch, WatchedRecord
 from actors.watching.session import Options, WatchSession
 from protocol.groups.topics import Topic
-from protocol.records import OffsetCommitKey, OffsetCommitValue, Record, encode
+from protocol.records import GroupMetadataKey, OffsetCommitKey, OffsetCommitValue, Record, encode
+from protocol.stories import teller
 from protocol.stories.sentence import sentence
+from protocol.watching import modern
 from tests.protocol.watching.records import (
     NOW,
     TOPIC,
@@ -149,6 +152,14 @@ A, B = member("a", 0, 1), member("b", 2, 3)
 START = (generation(0), generation(1, A))
 
 
+def of_h(record: tuple[Any, Any]) -> tuple[Any, Any]:
+    """Return a generation of another group."""
+    return GroupMetadataKey("h"), record[1]
+
+
+START_H = tuple(map(of_h, START))
+
+
 def watched(log: Log, **options: Any) -> tuple[Told, WatchSession]:
     told = Told()
     session = WatchSession(log, Options(bootstrap=BOOTSTRAP, **options), told)
@@ -218,12 +229,61 @@ def test_a_place_of_another_log_is_refused_or_left_alone(tmp_path: Path) -> None
         assert told.sentences == []
 
 
-@pytest.mark.parametrize("text", ["", "[]", "{}", '{"version": 2}', "null", '{"version":1}'])
-def test_a_file_that_is_no_place(tmp_path: Path, text: str) -> None:
+IDS = '"version": 1, "cluster_id": "c", "topic_id": "t"'
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("", "it is no JSON"),
+        ("{", "it is no JSON"),
+        ("[" * 100_000, "it is no JSON"),
+        ('{"version": 1' + "0" * 5_000 + "}", "it is no JSON"),
+        ("null", "it is no JSON object"),
+        ("[]", "it is no JSON object"),
+        ("{}", "its version is not 1"),
+        ('{"version": 2}', "its version is not 1"),
+        ('{"version": true}', "its version is not 1"),
+        ('{"version":1}', "its cluster_id is no text"),
+        ('{"version":1, "cluster_id": "c", "topic_id": 5}', "its topic_id is no text"),
+        (f"{{{IDS}}}", "its offsets are no object"),
+        (f'{{{IDS}, "offsets": [1]}}', "its offsets are no object"),
+        *(
+            (f'{{{IDS}, "offsets": {{"0": {bad}}}}}', "the offset of partition 0 is no number from")
+            for bad in ("Infinity", "-Infinity", "NaN", "1e3", "-5", '"7"', "true", "null", 1 << 63)
+        ),
+        *(
+            (f'{{{IDS}, "offsets": {{"{bad}": 3}}}}', "is the number of no partition")
+            for bad in ("x1", "-1", "1.5", "", " 1", "01", "1_0", "\\u0661", 1 << 31, "9" * 5_000)
+        ),
+        ("x" * (PLACE_MAX + 1), "it is longer than"),
+    ],
+    ids=lambda value: value[:30],
+)
+def test_a_file_that_is_no_place(tmp_path: Path, text: str, said: str) -> None:
     path = tmp_path / "place"
     path.write_text(text)
-    with pytest.raises(BadInputError, match="is no state of `rollcall watch`"):
+    with pytest.raises(BadInputError) as raised:
         PlaceFile(path).load()
+    assert raised.value.exit_code is ExitCode.BAD_INPUT
+    (line,) = str(raised.value).splitlines()
+    assert line.startswith(f"{path} is no state of `rollcall watch`: ")
+    assert said in line
+    assert line.endswith("; give another file with --state, or remove it")
+    assert len(line) < len(str(path)) + 400
+
+
+def test_a_place_that_was_saved_is_read_again(tmp_path: Path) -> None:
+    place = WatchPlace(cluster_id="c", topic_id="", offsets={0: 0, 49: (1 << 63) - 1})
+    PlaceFile(tmp_path / "place").save(place)
+    assert PlaceFile(tmp_path / "place").load() == place
+
+
+def test_a_file_that_cannot_be_read(tmp_path: Path) -> None:
+    for path in (tmp_path, tmp_path / "bytes"):
+        (tmp_path / "bytes").write_bytes(b"\xff")
+        with pytest.raises(BadInputError, match="cannot be read"):
+            PlaceFile(path).load()
 
 
 def test_what_the_log_lost_is_read_anew_and_not_told_again() -> None:
@@ -245,6 +305,138 @@ def test_what_the_log_lost_is_read_anew_and_not_told_again() -> None:
     ]
     assert told.sentences == ["generation 1 → 2", "generation 1 → 2", "generation 2 → 3"]
     assert (told.loads, session.watch.records) == (2, 4)
+
+
+def cuts(log: Log, errors: list[CommandError]) -> Callable[[], ReadBatch]:
+    """Return what loses the last record; then looking for the topic fails with these errors."""
+    find = log.find
+
+    def fail() -> Found:
+        if errors:
+            raise errors.pop(0)
+        return find()
+
+    def truncate() -> ReadBatch:
+        log.find = fail  # type: ignore[method-assign]
+        del log.records[-1]
+        log.polls = 0
+        return ReadBatch((), (), (0,))
+
+    return truncate
+
+
+AWAY = (
+    lambda: failures.unreachable(BOOTSTRAP, 15.0),
+    "no broker answers: trying again until one does",
+    "a broker answers again",
+)
+WITHOUT_LEADER = (
+    lambda: failures.unreadable(0, [SaidError("LEADER_NOT_AVAILABLE")], BOOTSTRAP),
+    "partition 0 of __consumer_offsets cannot be read now: LEADER_NOT_AVAILABLE happened:"
+    " trying again until it can be read",
+)
+
+
+@pytest.mark.parametrize(
+    ("failing", "notes"), [(AWAY[0], AWAY[1:]), (WITHOUT_LEADER[0], WITHOUT_LEADER[1:])]
+)
+def test_what_the_log_lost_is_read_anew_once_brokers_answer(
+    failing: Callable[[], CommandError], notes: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(backoff, "FIRST_S", 0.0)
+    log = Log(*START)
+    log.script = [
+        lambda: log.append(generation(2, A, B)),
+        cuts(log, [failing() for _ in range(5)]),
+        lambda: log.append(generation(2, A, B), generation(3, A)),
+    ]
+    told, _ = watched(log)
+    assert told.sentences[-1] == "generation 2 → 3"
+    assert told.notes == [
+        "partition 0 of __consumer_offsets was cut off before offset 3: reading everything again",
+        *notes,
+    ]
+
+
+def test_while_it_waits_to_read_anew_it_can_be_stopped() -> None:
+    log = Log(*START)
+
+    def stops() -> Found:
+        log.stop.set()
+        raise failures.unreachable(BOOTSTRAP, 15.0)
+
+    def truncate() -> ReadBatch:
+        log.find = stops  # type: ignore[method-assign]
+        return ReadBatch((), (), (0,))
+
+    log.script = [truncate]
+    assert watched(log)[0].notes[1:] == ["no broker answers: trying again until one does"]
+
+
+@pytest.mark.parametrize(
+    ("error", "said"),
+    [
+        (failures.missing(BOOTSTRAP), "has no __consumer_offsets"),
+        (failures.fatal(SaidError("_AUTHENTICATION"), BOOTSTRAP), "refuse the connection"),
+    ],
+)
+def test_what_ends_the_reading_anew(error: CommandError, said: str) -> None:
+    log = Log(*START)
+    log.script = [cuts(log, [error])]
+    with pytest.raises(CommandError, match=said):
+        watched(log)
+
+
+def test_another_topic_is_not_read_anew() -> None:
+    log = Log(*START)
+
+    def truncate() -> ReadBatch:
+        log.id = "two"
+        return ReadBatch((), (), (0,))
+
+    log.script = [truncate]
+    with pytest.raises(FailureError, match="__consumer_offsets was deleted"):
+        watched(log)
+
+
+def test_it_waits_longer_each_time_up_to_a_limit() -> None:
+    waits: list[float] = []
+    stop = SimpleNamespace(wait=waits.append)
+    waiting = backoff.Backoff()
+    for _ in range(7):
+        waiting.wait(stop)  # type: ignore[arg-type]
+    waiting.reset()
+    waiting.wait(stop)  # type: ignore[arg-type]
+    assert waits == [1, 2, 4, 8, 16, 30, 30, 1]
+
+
+@pytest.mark.parametrize(
+    ("module", "name"), [(modern, "last_signs"), (teller, "TargetDraft"), (history, "entry_of")]
+)
+def test_a_group_of_which_something_cannot_be_told_is_named_and_others_go_on(
+    module: Any, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: Any, **__: Any) -> Any:
+        raise IndexError("a fault")
+
+    log = Log(joined("a"), epoch(2), *targets(2, {"a": (0,)}), current("a", 2, 0), *START_H)
+
+    def leave() -> ReadBatch:
+        monkeypatch.setattr(module, name, fail)
+        return log.append(*gone("a"), epoch(3))
+
+    def join() -> ReadBatch:
+        monkeypatch.undo()
+        return log.append(of_h(generation(2, A, B)))
+
+    log.script = [leave, None, None, join]
+    told, session = watched(log)
+    (note,) = told.notes
+    assert note.startswith(
+        "group g: something that its records say could not be told: IndexError: a fault (test_"
+    )
+    assert session.failed == 1
+    assert told.sentences[-1] == "generation 1 → 2"
 
 
 def test_what_the_log_loses_while_it_is_read_first_is_not_told() -> None:

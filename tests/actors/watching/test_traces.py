@@ -2,14 +2,23 @@
 
 from __future__ import annotations
 
+from argparse import Namespace
+from dataclasses import replace
 from typing import Any
 
+from actors.cli.explain import story_as_json, story_lines
+from actors.console.drawing import steps
+from actors.telemetry.log_messages import log_message
+from actors.telemetry.rebalance_spans import names_in
 from actors.telemetry.rebalance_traces import RebalanceTraces, Trace
+from protocol.groups.facts import Fact, TargetAssigned
 from protocol.groups.modern.reconcile import MemberState
 from protocol.records import Record, encode
+from protocol.stories import json_form
 from protocol.watching.watch import ClusterWatch
 from tests.protocol.watching.records import (
     NOW,
+    Watched,
     current,
     epoch,
     generation,
@@ -70,6 +79,49 @@ def test_who_took_a_target_over_and_when() -> None:
     assert takeovers(second) == [("a", 1_000, None), ("b", 2_000, None)]
     assert third.attributes["rollcall.rebalance.outcome"] == "restarted"
     assert takeovers(third) == [("a", 1_000, None), ("b", 2_000, "true"), ("c", 2_000, "true")]
+
+
+def test_times_that_no_record_has_are_not_told() -> None:
+    """When and where an assignor ran: neither in spans, nor stories, nor the log."""
+    watched, facts = Watched(), list[Fact]()
+    for records in (
+        (joined("a", server_assignor="uniform"), epoch(2)),
+        (*targets(2, {"a": (0, 1)}), current("a", 2, 0, 1)),
+    ):
+        for each in records:
+            facts += watched.watch.take(*encode(Record(*each)), watched.now)
+        watched.now += 1_500
+    watched.tell(facts)
+    traces = RebalanceTraces()
+    (trace,) = (each for fact in facts for each in traces.tell(fact, None))
+    assert isinstance(trace, Trace)
+    assert names_in(trace.spans) == {"trigger", "wait", "reconcile", "take-over"}
+    wait = trace.spans[1]
+    assert (wait.started_ms, wait.ended_ms) == (NOW, NOW + 1_500)
+    (story,) = watched.stories.values()
+    told = " ".join(story_lines(story, Namespace(verbose=True)))
+    assert "queue" not in told
+    assert "computed" not in told
+    assert "fix-ups" not in told
+    assert "assignor uniform" in told
+    as_json = story_as_json(story)
+    assert [as_json[each] for each in ("queue_ms", "assignor_ms", "fix_ups")] == [None] * 3
+    assert json_form.read(json_form.write(story)) == story
+    assert steps(story) == []
+    (line,) = (log_message(each) for each in facts if isinstance(each, TargetAssigned))
+    assert "in 1500 ms, uniform: " in line
+
+
+def test_what_nobody_has_counted_is_not_told() -> None:
+    watch, found = ClusterWatch(), list[Trace]()
+    traces = RebalanceTraces()
+    for records in ([joined("a"), epoch(2)], [*targets(2, {"a": (0,)}), current("a", 2, 0)]):
+        for record in records:
+            for fact in watch.take(*encode(Record(*record)), NOW):
+                if isinstance(fact, TargetAssigned):
+                    fact = replace(fact, partitions_moved=-1)  # noqa: PLW2901
+                found += traces.tell(fact, None)
+    assert found[0].attributes["rollcall.partitions.moved"] is None
 
 
 def waits(name: str, number: int) -> tuple[Any, Any]:

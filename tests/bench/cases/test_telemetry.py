@@ -121,7 +121,7 @@ def test_a_cluster_that_exports_nothing_is_not_measured(
 def test_the_telemetry_of_the_benchmark_is_not_that_of_its_clusters(tmp_path: Path) -> None:
     ours = {"PATH": "p", "OTEL_TRACES_EXPORTER": "otlp", FILE: "f"}
     off, again, files, hanging = environments(ours, tmp_path, "http://h").values()
-    assert off == again == {"PATH": "p"}
+    assert off == again == {"PATH": "p", "OTEL_SDK_DISABLED": "true"}
     assert files == {"PATH": "p", FILE: str(tmp_path / "traces.jsonl")}
     assert hanging["OTEL_EXPORTER_OTLP_ENDPOINT"] == "http://h"
 

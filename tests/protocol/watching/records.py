@@ -166,20 +166,25 @@ def targets(
 
 
 def current(
-    name: str, number: int, *partitions: int, state: int = 0, revoking: tuple[int, ...] = ()
+    name: str,
+    number: int,
+    *partitions: int,
+    state: int = 0,
+    revoking: tuple[int, ...] = (),
+    topic: UUID = TOPIC,
 ) -> tuple[Any, Any]:
     value = ConsumerGroupCurrentMemberAssignmentValue(
         member_epoch=number,
         previous_member_epoch=max(number - 1, 0),
         state=state,
-        assigned_partitions=_current(partitions),
-        partitions_pending_revocation=_current(revoking),
+        assigned_partitions=_current(partitions, topic),
+        partitions_pending_revocation=_current(revoking, topic),
     )
     return ConsumerGroupCurrentMemberAssignmentKey("g", f"id-of-{name}"), value
 
 
-def _current(partitions: tuple[int, ...]) -> tuple[CurrentTopicPartitions, ...]:
-    return (CurrentTopicPartitions(topic_id=TOPIC, partitions=partitions),) if partitions else ()
+def _current(partitions: tuple[int, ...], topic: UUID) -> tuple[CurrentTopicPartitions, ...]:
+    return (CurrentTopicPartitions(topic_id=topic, partitions=partitions),) if partitions else ()
 
 
 def gone(name: str) -> list[tuple[Any, Any]]:
