@@ -27,7 +27,7 @@ class TargetDraft:
     ) -> None:
         """``events`` are those since the group changed; ``is_converted``: its type is new."""
         self.epoch = fact.epoch_after
-        self._fact = fact
+        self._started_ms, self._ended_ms = fact.started_ms, fact.ended_ms  # and not its bytes
         self._names = self._named(fact)
         self._held: Mapping[str, tuple[Unit, ...]] = {}
         self.story = self._begin(fact, events, is_converted=is_converted)
@@ -47,7 +47,7 @@ class TargetDraft:
     def restarted(self, fact: TargetAssigned, events: Sequence[MemberEvent]) -> RebalanceStory:
         """Return the story when the next target comes before everybody has this one."""
         waits = self.story.waits
-        waited_ms = fact.ended_ms - self._fact.ended_ms
+        waited_ms = fact.ended_ms - self._ended_ms
         gone = self._waited_for_gone(events, waited_ms)
         if fact.awaited_count:
             late = [self._names.unique(each) for each in members.of_named(fact.awaited)]
@@ -135,7 +135,7 @@ class TargetDraft:
 
     def _waited_for_gone(self, events: Sequence[MemberEvent], waited_ms: int) -> tuple[Waited, ...]:
         """Return the wait for members that are gone since the target took effect."""
-        since_ms = self._fact.ended_ms
+        since_ms = self._ended_ms
         gone = [
             each
             for each in parts.gone_of(events)
@@ -151,7 +151,7 @@ class TargetDraft:
     def _end(
         self, story: RebalanceStory, ended_ms: int, events: Sequence[MemberEvent]
     ) -> RebalanceStory:
-        gone = [each for each in parts.gone_of(events) if each.time_ms <= self._fact.started_ms]
+        gone = [each for each in parts.gone_of(events) if each.time_ms <= self._started_ms]
         unserved, more_unserved = parts.unserved(
             gone, self._held, self._names, (ended_ms, story.units)
         )
