@@ -64,7 +64,10 @@ SAID_SINGLY_MAX: Final = 50
 
 
 class Telemetry:
-    """The log lines and traces of one process's groups."""
+    """The log lines and traces of one process's groups.
+
+    ``room_s``: how long the thread waits for the export of spans if too many wait for that.
+    """
 
     def __init__(
         self,
@@ -85,6 +88,8 @@ class Telemetry:
         self._resource = resource
         self._waiting_max = facts_waiting_max
         self._partition_of = partition_of
+        self.room_s = 0.0
+        self._has_given_up = False
         self._facts: SimpleQueue[Fact | LeaderChange | None] = SimpleQueue()
         self._closing = threading.Event()
         self._closing_deadline_s = 0.0
@@ -97,6 +102,15 @@ class Telemetry:
     def observe(self, fact: Fact) -> None:
         """Queue a fact; never blocks, never raises."""
         self._queue(fact)
+
+    def await_room(self, timeout_s: float) -> None:
+        """Wait until a fact has room, at most so long; not again before there is some."""
+        if self._facts.qsize() < self._waiting_max:
+            self._has_given_up = False
+        deadline_s = time.monotonic() + timeout_s
+        while self._facts.qsize() >= self._waiting_max and not self._has_given_up:
+            self._has_given_up = time.monotonic() >= deadline_s
+            self._closing.wait(LINGER_S)
 
     def _queue(self, fact: Fact | LeaderChange) -> None:
         if self._facts.qsize() >= self._waiting_max:
@@ -120,6 +134,15 @@ class Telemetry:
             self._closing.set()
             self._facts.put(None)
         self._thread.join(timeout_s + 1)
+        if self._thread.is_alive():
+            self.drops.count_facts(self._facts.qsize())
+            self.drops.report(finally_=True)
+
+    def _wait_s(self) -> float:
+        """Return how long a span may wait for room by now."""
+        if not self._closing.is_set():
+            return self.room_s
+        return min(max(self._closing_deadline_s - time.monotonic(), 0.0), self.room_s)
 
     def _run(self) -> None:
         traces = self._open_traces()
@@ -162,12 +185,14 @@ class Telemetry:
         try:
             from actors.telemetry.traces import Traces
 
-            return Traces(
+            traces = Traces(
                 self._resource,
                 self.drops,
                 contexts=self._contexts,
                 partition_of=self._partition_of,
             )
+            traces.wait_for_room(self._wait_s)
+            return traces
         except Exception as error:
             _own_log.warning("traces cannot be exported: %s: %s", type(error).__name__, error)
             self.drops.is_failing = True

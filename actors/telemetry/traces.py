@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import os
 import threading
+import time
 from collections import OrderedDict, deque
 from typing import TYPE_CHECKING, Final
 
@@ -44,6 +45,15 @@ ROOTS_MAX: Final = 1_000
 """Traces that have ended, to which a late span can be added."""
 
 
+LOOK_S: Final = 0.5
+"""How often to look, while a span waits for room, whether that is still wanted."""
+
+
+def no_wait() -> float:
+    """Return that a span never waits for room."""
+    return 0.0
+
+
 class Traces:
     """Exports a trace for each rebalance; used by one thread."""
 
@@ -73,6 +83,10 @@ class Traces:
         self._contexts = contexts or RunContexts()
         self._roots: OrderedDict[tuple[str, int], SpanContext] = OrderedDict()
         self._failovers = Failovers()
+
+    def wait_for_room(self, room_s: Callable[[], float]) -> None:
+        """Let spans wait for room, as long as ``room_s`` returns."""
+        self._span_queue.room_s = room_s
 
     def tell(
         self, fact: Fact, moved: PartitionMovement | None, *, is_outlived: bool = False
@@ -188,10 +202,12 @@ class SpanQueue(SpanProcessor):
     """Passes finished spans to the exporter in a thread, and counts dropped spans.
 
     The SDK's batch processor does not report drops and closes without a deadline; the environment
-    variables are the same (``docs/decisions/dependencies.md``).
+    variables are the same (``docs/decisions/dependencies.md``). ``room_s`` returns how long a span
+    may wait for room by now; while exports fail none waits.
     """
 
     def __init__(self, exporter: SpanExporter, drops: TelemetryDrops) -> None:
+        self.room_s: Callable[[], float] = no_wait
         self._exporter = exporter
         self._drops = drops
         self._delay_s = _number("OTEL_BSP_SCHEDULE_DELAY", 5_000) / 1_000
@@ -209,6 +225,7 @@ class SpanQueue(SpanProcessor):
         if span.context is None or not span.context.trace_flags.sampled:
             return
         with self._changed:
+            self._await_room()
             if len(self._spans) >= self._waiting_max or self._is_closing:
                 self._drops.count_spans(1, "the backend is too slow")
                 return
@@ -219,7 +236,7 @@ class SpanQueue(SpanProcessor):
         """Deliver the remaining spans; drop those that are not delivered in time."""
         with self._changed:
             self._is_closing = True
-            self._changed.notify()
+            self._changed.notify_all()
         self._thread.join(timeout_s)
         with self._changed:
             self._drops.count_spans(len(self._spans), "the process ended")
@@ -240,6 +257,15 @@ class SpanQueue(SpanProcessor):
                 self._drops.count_spans(len(batch), self._last_error.text)
             self._drops.report()
 
+    def _await_room(self) -> None:
+        """Wait until there is room, it takes too long, or exports fail."""
+        begun_s = time.monotonic()
+        while len(self._spans) >= self._waiting_max and not self._is_closing:
+            left_s = self.room_s() - (time.monotonic() - begun_s)
+            if left_s <= 0 or self._drops.is_failing:
+                return
+            self._changed.wait(min(left_s, LOOK_S))
+
     def _next_batch(self) -> list[ReadableSpan]:
         """Wait for a full batch or the delay; empty when closed and all is delivered."""
         with self._changed:
@@ -248,7 +274,9 @@ class SpanQueue(SpanProcessor):
                 lambda: len(self._spans) >= self._batch_max or self._is_closing, self._delay_s
             )
             size = min(len(self._spans), self._batch_max)
-            return [self._spans.popleft() for _ in range(size)]
+            taken = [self._spans.popleft() for _ in range(size)]
+            self._changed.notify_all()
+            return taken
 
 
 class _LastError(logging.Handler):
