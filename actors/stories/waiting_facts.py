@@ -55,7 +55,7 @@ class WaitingFacts(Generic[T]):
 
     def put(self, item: T) -> bool:
         """Add what waits, if there is room; return whether there was. Never blocks."""
-        if self._queue.qsize() >= self._count_max or self._bytes >= self._bytes_max:
+        if not self.has_room:
             return False
         size = self._size_of(item)
         with self._lock:
@@ -66,6 +66,16 @@ class WaitingFacts(Generic[T]):
     def wake(self) -> None:
         """Let the thread look once, though nothing waits."""
         self._queue.put(None)
+
+    @property
+    def has_room(self) -> bool:
+        """Whether another one may wait."""
+        return self._queue.qsize() < self._count_max and self._bytes < self._bytes_max
+
+    @property
+    def count(self) -> int:
+        """How many wait."""
+        return self._queue.qsize()
 
     @property
     def is_empty(self) -> bool:

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Final
 from actors.clock import wall_ms
 from actors.logs.leader_changes import LeaderChange, LeaderChanges
 from actors.metrics.row import MetricSource
-from actors.stories.waiting_facts import BYTES_MAX, WaitingFacts, size_of
+from actors.stories.waiting_facts import BYTES_MAX, LINGER_S, WaitingFacts, size_of
 from actors.telemetry.drops import TelemetryDrops
 from actors.telemetry.log_messages import log_fields, log_message, log_message_for_many
 from actors.telemetry.run_contexts import RunContexts
@@ -63,7 +63,10 @@ SAID_SINGLY_MAX: Final = 50
 
 
 class Telemetry:
-    """The log lines and traces of one process's groups."""
+    """The log lines and traces of one process's groups.
+
+    ``room_s``: how long the thread waits for the export of spans if too many wait for that.
+    """
 
     def __init__(
         self,
@@ -90,6 +93,8 @@ class Telemetry:
         self._facts: WaitingFacts[Fact | LeaderChange] = WaitingFacts(
             _size, facts_waiting_max, bytes_waiting_max
         )
+        self.room_s = 0.0
+        self._has_given_up = False
         self._closing = threading.Event()
         self._closing_deadline_s = 0.0
         self._leaders = LeaderChanges(self._queue)
@@ -101,6 +106,15 @@ class Telemetry:
     def observe(self, fact: Fact) -> None:
         """Queue a fact; never blocks, never raises."""
         self._queue(fact)
+
+    def await_room(self, timeout_s: float) -> None:
+        """Wait until a fact has room, at most so long; not again before there is some."""
+        if self._facts.has_room:
+            self._has_given_up = False
+        deadline_s = time.monotonic() + timeout_s
+        while not self._facts.has_room and not self._has_given_up:
+            self._has_given_up = time.monotonic() >= deadline_s
+            self._closing.wait(LINGER_S)
 
     def _queue(self, fact: Fact | LeaderChange) -> None:
         if not self._facts.put(fact):
@@ -123,6 +137,15 @@ class Telemetry:
             self._closing.set()
             self._facts.wake()
         self._thread.join(timeout_s + 1)
+        if self._thread.is_alive():
+            self.drops.count_facts(self._facts.count)
+            self.drops.report(finally_=True)
+
+    def _wait_s(self) -> float:
+        """Return how long a span may wait for room by now."""
+        if not self._closing.is_set():
+            return self.room_s
+        return min(max(self._closing_deadline_s - time.monotonic(), 0.0), self.room_s)
 
     def _run(self) -> None:
         traces = self._open_traces()
@@ -164,6 +187,7 @@ class Telemetry:
             _own_log.warning("traces cannot be exported: %s: %s", type(error).__name__, error)
             self.drops.is_failing = True
             return None
+        traces.wait_for_room(self._wait_s)
         if self._own_file is not None:
             traces.limit(TraceBudget())
         return traces

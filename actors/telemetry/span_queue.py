@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import os
 import threading
+import time
 from collections import deque
 from typing import TYPE_CHECKING, Final
 
@@ -12,7 +13,7 @@ from opentelemetry.sdk.trace import ReadableSpan, SpanProcessor
 from opentelemetry.sdk.trace.export import SpanExporter, SpanExportResult
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
     from typing import Any
 
     from actors.telemetry.drops import TelemetryDrops
@@ -32,14 +33,25 @@ ATTRIBUTE_BYTES: Final = 24
 LINK_BYTES: Final = 48
 
 
+LOOK_S: Final = 0.5
+"""How often to look, while a span waits for room, whether that is still wanted."""
+
+
+def no_wait() -> float:
+    """Return that a span never waits for room."""
+    return 0.0
+
+
 class SpanQueue(SpanProcessor):
     """Passes finished spans to the exporter in a thread, and counts dropped spans.
 
     The SDK's batch processor does not report drops and closes without a deadline; the environment
-    variables are the same (``docs/decisions/dependencies.md``).
+    variables are the same (``docs/decisions/dependencies.md``). ``room_s`` returns how long a span
+    may wait for room by now; while exports fail none waits.
     """
 
     def __init__(self, exporter: SpanExporter, drops: TelemetryDrops) -> None:
+        self.room_s: Callable[[], float] = no_wait
         self._exporter = exporter
         self._drops = drops
         self._delay_s = _number("OTEL_BSP_SCHEDULE_DELAY", 5_000) / 1_000
@@ -60,10 +72,8 @@ class SpanQueue(SpanProcessor):
             return
         size = size_of(span)
         with self._changed:
-            is_full = (
-                len(self._spans) >= self._waiting_max or self._bytes + size > WAITING_BYTES_MAX
-            )
-            if is_full or self._is_closing:
+            self._await_room(size)
+            if not self._has_room(size) or self._is_closing:
                 self._drops.count_spans(1, "the backend is too slow")
                 return
             self._spans.append(span)
@@ -75,7 +85,7 @@ class SpanQueue(SpanProcessor):
         """Deliver the remaining spans; drop those that are not delivered in time."""
         with self._changed:
             self._is_closing = True
-            self._changed.notify()
+            self._changed.notify_all()
         self._thread.join(timeout_s)
         with self._changed:
             self._drops.count_spans(len(self._spans), "the process ended")
@@ -110,7 +120,20 @@ class SpanQueue(SpanProcessor):
                     break
                 self._bytes -= self._sizes.popleft()
                 taken.append(self._spans.popleft())
+            self._changed.notify_all()
             return taken
+
+    def _has_room(self, size: int) -> bool:
+        return len(self._spans) < self._waiting_max and self._bytes + size <= WAITING_BYTES_MAX
+
+    def _await_room(self, size: int) -> None:
+        """Wait until there is room, it takes too long, or exports fail."""
+        begun_s = time.monotonic()
+        while not self._has_room(size) and not self._is_closing:
+            left_s = self.room_s() - (time.monotonic() - begun_s)
+            if left_s <= 0 or self._drops.is_failing:
+                return
+            self._changed.wait(min(left_s, LOOK_S))
 
     def _is_batch(self) -> bool:
         return len(self._spans) >= self._batch_max or self._bytes >= BATCH_BYTES_MAX

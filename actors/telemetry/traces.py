@@ -46,6 +46,15 @@ ROOTS_MAX: Final = 1_000
 """Traces that have ended, to which a late span can be added."""
 
 
+LOOK_S: Final = 0.5
+"""How often to look, while a span waits for room, whether that is still wanted."""
+
+
+def no_wait() -> float:
+    """Return that a span never waits for room."""
+    return 0.0
+
+
 class Traces:
     """Exports a trace for each rebalance; used by one thread."""
 
@@ -81,6 +90,10 @@ class Traces:
     def limit(self, budget: TraceBudget) -> None:
         """Export only what a budget has room for."""
         self._budget = budget
+
+    def wait_for_room(self, room_s: Callable[[], float]) -> None:
+        """Let spans wait for room, as long as ``room_s`` returns."""
+        self._span_queue.room_s = room_s
 
     def tell(
         self, fact: Fact, moved: PartitionMovement | None, *, is_outlived: bool = False

@@ -17,6 +17,12 @@ if TYPE_CHECKING:
     from protocol.groups.facts import Fact
 
 CLOSE_S: Final = 5.0
+ROOM_S: Final = 30.0
+"""How long reading waits for traces that are being exported, while it catches up."""
+
+
+def _has_caught_up() -> bool:
+    return False
 
 
 def _no_lag() -> Mapping[str, Any]:
@@ -24,13 +30,18 @@ def _no_lag() -> Mapping[str, Any]:
 
 
 class WatchExports:
-    """The exports of one watch; ``lag`` returns what is known of offsets, once that is watched."""
+    """The exports of one watch; ``lag`` returns what is known of offsets, once that is watched.
+
+    While the watch ``is_catching_up``, the log is read no faster than traces are exported.
+    """
 
     def __init__(self, bootstrap: str, metrics: GroupMetrics) -> None:
         resource = {"rollcall.watched.bootstrap": bootstrap}
         self.lag: Callable[[], Mapping[str, Any]] = _no_lag
         self._groups = metrics
+        self.is_catching_up: Callable[[], bool] = _has_caught_up
         self._telemetry = Telemetry(resource)
+        self._telemetry.room_s = ROOM_S
         empty = {row.key: Histogram(SLOW_S) for row in ROWS if row.kind is MetricKind.HISTOGRAM}
         self._metrics = open_metrics(
             resource,
@@ -40,7 +51,9 @@ class WatchExports:
         )
 
     def observe(self, fact: Fact) -> None:
-        """Take a fact; never blocks."""
+        """Take a fact; blocks only while there is no room, and the watch is catching up."""
+        if self.is_catching_up():
+            self._telemetry.await_room(ROOM_S)
         self._telemetry.observe(fact)
 
     def close(self) -> None:

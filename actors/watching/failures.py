@@ -18,6 +18,7 @@ _LOGINS: Final = frozenset(
 _REFUSED: Final = frozenset({"TOPIC_AUTHORIZATION_FAILED", "CLUSTER_AUTHORIZATION_FAILED"})
 _MISSING: Final = frozenset({"UNKNOWN_TOPIC_OR_PART", "_UNKNOWN_TOPIC", "_UNKNOWN_PARTITION"})
 _TRUNCATED: Final = frozenset({"_AUTO_OFFSET_RESET", "OFFSET_OUT_OF_RANGE", "_LOG_TRUNCATION"})
+_AWAY: Final = frozenset({"_TIMED_OUT", "_TRANSPORT", "_ALL_BROKERS_DOWN", "_RESOLVE"})
 _UNREACHABLE: Final = "_ALL_BROKERS_DOWN"
 """Other errors of connections are of one broker: librdkafka says this when it was the last one."""
 
@@ -35,6 +36,11 @@ def is_truncated(error: Any) -> bool:
 def is_missing(error: Any) -> bool:
     """Whether the topic is not there, as far as a broker knows."""
     return error.name() in _MISSING
+
+
+def is_away(error: Any) -> bool:
+    """Whether a request has no answer because a broker is away."""
+    return error.name() in _AWAY
 
 
 def is_unreachable(error: Any) -> bool:

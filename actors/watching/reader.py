@@ -17,7 +17,7 @@ from actors.watching.failures import TOPIC
 from protocol.groups.topics import Topic
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
 START_S: Final = 15.0
 """How long to wait for the first answer."""
@@ -150,22 +150,27 @@ class Reader:
 
     def topic_id(self) -> str:
         """Return the id of the topic; "" if the brokers do not tell."""
-        found = [str(each.topic_id) for each in self._described([TOPIC])]
+        found = [str(each.topic_id) for each in self._described([TOPIC]) or ()]
         return found[0] if found else ""
 
-    def topics(self) -> Iterator[Topic]:
+    def topics(self) -> Sequence[Topic]:
         """Return the topics that this user may see; nothing if nobody answers."""
+        topics: list[Topic] = []
         try:
             names = sorted(self._admin.list_topics(timeout=START_S).topics)[:TOPICS_MAX]
         except self._kafka.KafkaException:
-            return
+            return ()
         for first in range(0, len(names), DESCRIBED_MAX):
-            yield from self._described(names[first : first + DESCRIBED_MAX])
+            found = self._described(names[first : first + DESCRIBED_MAX])
+            if found is None:
+                return ()  # each of the others would take as long
+            topics += found
+        return topics
 
     def end_offsets(self, wanted: Iterable[tuple[str, int]]) -> dict[tuple[str, int], int]:
         """Return the ends of partitions, of those that this user may describe.
 
-        So many are taken at once as are asked for at once.
+        So many are taken at once as are asked for at once. If no broker answers, it ends.
         """
         found: dict[tuple[str, int], int] = {}
         names: dict[str, str] = {}
@@ -173,12 +178,15 @@ class Reader:
         latest = self._kafka.admin.OffsetSpec.latest()
         while some := list(islice(places, ENDS_AT_ONCE)):
             asked = {self._kafka.TopicPartition(*each): latest for each in some}
+            away = 0
             for place, future in self._admin.list_offsets(asked, request_timeout=START_S).items():
                 topic = names.setdefault(place.topic, place.topic)
                 try:
                     found[topic, place.partition] = future.result().offset
-                except self._kafka.KafkaException:
-                    continue
+                except self._kafka.KafkaException as error:
+                    away += failures.is_away(error.args[0])
+            if away == len(asked):
+                break
         return found
 
     def close(self) -> None:
@@ -186,15 +194,20 @@ class Reader:
         if self._consumer is not None:
             self._consumer.close()
 
-    def _described(self, names: list[str]) -> Iterator[Topic]:
+    def _described(self, names: list[str]) -> Sequence[Topic] | None:
+        """Return what this user may describe of some topics; None if no broker answers."""
         wanted = self._kafka.TopicCollection(names)
+        topics: list[Topic] = []
+        away = 0
         for future in self._admin.describe_topics(wanted, request_timeout=START_S).values():
             try:
                 found = future.result()
-            except self._kafka.KafkaException:
+            except self._kafka.KafkaException as error:
+                away += failures.is_away(error.args[0])
                 continue
             if found.topic_id is not None:
-                yield Topic(_uuid(found.topic_id), found.name, len(found.partitions))
+                topics.append(Topic(_uuid(found.topic_id), found.name, len(found.partitions)))
+        return None if away == len(names) else topics
 
     def _opened(self, kind: Any) -> Any:
         try:

@@ -367,8 +367,10 @@ class WatchSession:
             self._look.at_s = time.monotonic() + LOOK_AGAIN_S
             return
         self._is_answered()
-        if not exists or failures.is_other(self._topic_id, self._source.topic_id()):
+        topic_id = self._source.topic_id()
+        if not exists or failures.is_other(self._topic_id, topic_id):
             raise failures.deleted()
+        self._topic_id = self._topic_id or topic_id  # nobody may have told it at the start
         self._refresh_topics()
 
     def _look_for_names(self) -> None:

@@ -41,6 +41,10 @@ UNKNOWN_MAX: Final = 100
 """Unknown types and versions that are counted one by one."""
 
 OTHERS: Final = "others"
+
+TIME_MAX_MS: Final = 1 << 44
+"""In the year 2527: a calendar has that time, and 64 bits have its nanoseconds."""
+
 _UNREADABLE: Final = (BadRecord, IndexError, KeyError, ValueError, struct.error)
 
 
@@ -70,6 +74,7 @@ class ClusterWatch:
     def take(self, key: bytes | None, value: bytes | None, time_ms: int) -> Iterator[Fact]:
         """Take the next record of its partition, written at ``time_ms`` (Unix ms)."""
         self.records += 1
+        time_ms = min(max(time_ms, 0), TIME_MAX_MS)
         try:
             record = decode_for_replay(key or b"", value)
             if self._only is not None and self._only != _group_of(record.key):

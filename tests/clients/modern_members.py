@@ -16,7 +16,7 @@ from tests.clients import wire
 from tests.waiting import patient, until
 
 CONSUMER_HEARTBEAT, SHARE_HEARTBEAT, STREAMS_HEARTBEAT = 68, 76, 88
-LEAVE = -1
+LEAVE, LEAVE_FOR_NOW = -1, -2
 SETTLED_S = patient(60)
 
 Assigned = frozenset[tuple[str, int]]
@@ -115,6 +115,17 @@ class ConsumerMember(Member):
     api_key, version = CONSUMER_HEARTBEAT, 1
     rebalance_timeout, clings = timedelta(seconds=60), False
     regex: str | None = None
+    instance_id = ""
+
+    def go_for_now(self) -> str:
+        """Leave as a static member that means to come back; return its instance id."""
+        answer = until(lambda: self._ask(LEAVE_FOR_NOW), SETTLED_S, "a leave is answered")
+        assert answer.error_code == wire.NONE, answer
+        return self._instance
+
+    @property
+    def _instance(self) -> str:
+        return self.instance_id or f"static-{self.member_id}"
 
     def describe(self) -> Any:
         return wire.describe_consumer(self._bootstrap, self.group_id)
@@ -134,7 +145,7 @@ class ConsumerMember(Member):
             group_id=self.group_id,
             member_id=self.member_id,
             member_epoch=epoch,
-            instance_id=f"static-{self.member_id}",
+            instance_id=self._instance,
             **{
                 "rebalance_timeout": timedelta(milliseconds=-1),
                 "subscribed_topic_names": None,
@@ -175,10 +186,12 @@ class ShareMember(Member):
 class StreamsMember(Member):
     """A member of a streams group: one subtopology with a store and a repartition topic.
 
-    It gives up and takes over tasks as it is told. ``process`` is where it says that it runs.
+    It gives up and takes over tasks as it is told, unless it ``clings`` to what it has.
+    ``process`` is where it says that it runs.
     """
 
     api_key, process = STREAMS_HEARTBEAT, ""
+    rebalance_timeout, clings = timedelta(seconds=60), False
     instance_id: str | None = None
 
     def move_process(self, name: str) -> None:
@@ -205,7 +218,7 @@ class StreamsMember(Member):
             joining = {
                 "topology": None if epoch else self._topology(m),
                 "process_id": self.process or f"process-{self.member_id}",
-                "rebalance_timeout": timedelta(seconds=60),
+                "rebalance_timeout": self.rebalance_timeout,
                 "client_tags": (),
             }
         return m.StreamsGroupHeartbeatRequest(
@@ -243,8 +256,9 @@ class StreamsMember(Member):
         return m.Topology(epoch=0, subtopologies=(first, second))
 
     def learn(self, answer: Any) -> None:
+        had = self.assigned if self.clings else frozenset()
         if answer.active_tasks is not None:
-            self.assigned = frozenset(
+            self.assigned = had | frozenset(
                 (tasks.subtopology_id, index)
                 for tasks in answer.active_tasks
                 for index in tasks.partitions

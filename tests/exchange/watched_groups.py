@@ -11,6 +11,7 @@ from confluent_kafka.admin import NewPartitions
 from tests.clients import confluent, wire
 from tests.clients.confluent import admin, create_topics
 from tests.clients.java import PROGRAMS, java
+from tests.clients.lone_member import LoneMember
 from tests.clients.modern_members import ConsumerMember, Member, ShareMember, StreamsMember
 from tests.exchange.watched_kafka import TOPIC
 from tests.program import Program
@@ -28,6 +29,7 @@ REVOKE: Final = timedelta(seconds=1)
 """The rebalance timeout of a member that does not give up anything."""
 
 JAVA: Final = "java-1"
+INSTANCE: Final = "i-lone"
 WITHIN_S: Final = patient(60)
 TICK_S: Final = 0.2
 
@@ -73,6 +75,8 @@ MEMBERS: Final[Mapping[str, Callable[[str, str, str, str], Any]]] = {
     "share": ShareMember,
     "streams": StreamsMember,
 }
+LONE: Final = "lone"
+"""The id of a group whose only member sends its requests by itself."""
 
 
 class WatchedGroup:
@@ -129,17 +133,51 @@ class WatchedGroup:
         self._configure(DELETE, SHORT)
         until(lambda: self._lacks(lost), WITHIN_S, f"the session of {lost.member_id} has ended")
 
-    def enlarge(self) -> None:
-        """Let the topic have more partitions."""
+    def enlarge(self, *others: str) -> None:
+        """Let the topic have more partitions, and others, too."""
         client = admin(self._bootstrap)
-        for future in client.create_partitions([NewPartitions(self.topic, 6)]).values():
+        more = [NewPartitions(each, 6) for each in (self.topic, *others)]
+        for future in client.create_partitions(more).values():
             future.result()
 
     def subscribe_more(self) -> None:
         """Let the first member subscribe to another topic, too."""
         self.members[0].subscribe(self.topic, TOPIC)
 
+    # --- a classic group with one member, which sends its requests by itself
+
+    def join_again(self) -> None:
+        """Let the leader join again as it is."""
+        self.members[0].join()
+
+    def change_assignor(self) -> None:
+        """Let the only member join again with another assignor."""
+        self.members[0].assignor = "roundrobin"
+        self.members[0].join()
+
+    def join_static(self) -> None:
+        """Let another member join, which is static, once the only one has left."""
+        self.leave()
+        self._new(self.kind).instance_id = INSTANCE
+        self.members[0].join()
+
+    def come_back(self) -> None:
+        """Let the static member come back, with another assignor."""
+        self.members[0].come_back("roundrobin")
+
+    def come_back_changed(self) -> None:
+        """Let it come back once more, with another assignor and another topic."""
+        self.members[0].come_back("range", self.topic, TOPIC)
+
     # --- consumer groups
+
+    def replace(self) -> None:
+        """Let the first member go for now, and another one come with its instance and topics."""
+        first: ConsumerMember = self.members.pop(0)
+        made = ConsumerMember(self._bootstrap, self.group_id, f"{first.member_id}-again", TOPIC)
+        made.instance_id = first.go_for_now()
+        made.subscribe(self.topic, TOPIC)
+        self.members.insert(0, made)
 
     def subscribe_by_regex(self) -> None:
         """Let the first member subscribe to topics that begin as the group's own one does."""
@@ -195,6 +233,10 @@ class WatchedGroup:
 
     # --- streams groups
 
+    def enlarge_all(self) -> None:
+        """Let all topics of the topology have more partitions, at once."""
+        self.enlarge(*(f"{self.group_id}-counts-{each}" for each in ("repartition", "changelog")))
+
     def move_process(self) -> None:
         """Let the first member run in another process."""
         self.members[0].move_process("another-process")
@@ -208,7 +250,8 @@ class WatchedGroup:
     def _new(self, kind: str) -> Any:
         self._count += 1
         name = f"{self.group_id}-{self._count}"
-        made = MEMBERS[kind](self._bootstrap, self.group_id, name, self.topic)
+        make = LoneMember if self.group_id == LONE else MEMBERS[kind]
+        made = make(self._bootstrap, self.group_id, name, self.topic)
         self.members.append(made)
         return made
 

@@ -5,7 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from protocol.stories.causes import Cause
-from tests.exchange.watched_groups import JAVA, WatchedGroup, matching, topic_of
+from tests.exchange.watched_groups import (
+    INSTANCE,
+    JAVA,
+    LONE,
+    WatchedGroup,
+    matching,
+    topic_of,
+)
 from tests.exchange.watched_kafka import TOPIC
 
 if TYPE_CHECKING:
@@ -67,6 +74,36 @@ _CLASSIC: Final = (
     Step(WatchedGroup.leave, "member older-2 .*is gone .inferred", Cause.GONE, GONE),
 )
 
+_AS_BEFORE: Final = "the members and their subscriptions are those of the generation before"
+_LONE: Final = (
+    Step(WatchedGroup.join, "member .* joined", Cause.JOINED, _NEW),
+    Step(
+        WatchedGroup.join_again,
+        "it was rebalanced, and the records do not say why",
+        Cause.NOT_RECORDED,
+        _AS_BEFORE,
+    ),
+    Step(
+        WatchedGroup.change_assignor,
+        "joined again",
+        Cause.REJOINED,
+        "the assignor was range, and is roundrobin",
+    ),
+    Step(WatchedGroup.join_static, f"member {INSTANCE} .*joined", Cause.JOINED, _NEW),
+    Step(
+        WatchedGroup.come_back,
+        f"member {INSTANCE} .*came back under a new member id",
+        Cause.STATIC_REPLACED,
+        "its instance id has another member id",
+    ),
+    Step(
+        WatchedGroup.come_back_changed,
+        f"member {INSTANCE} .*came back with other protocols or topics",
+        Cause.STATIC_CHANGED,
+        "its instance id has another member id",
+    ),
+)
+
 _CONSUMER: Final = (
     Step(WatchedGroup.join, r"member \S*modern-1 .*joined", Cause.JOINED),
     Step(
@@ -92,6 +129,11 @@ _CONSUMER: Final = (
     ),
     Step(WatchedGroup.join, r"member \S*modern-2 .*joined", Cause.JOINED),
     Step(WatchedGroup.leave, r"member \S*modern-2 .*is gone .inferred", Cause.GONE, GONE),
+    Step(
+        WatchedGroup.replace,
+        r"member static-modern-1 .*came back under a new member id; \d",
+        Cause.STATIC_REPLACED,
+    ),
     Step(
         WatchedGroup.cling,
         r"member \S*modern-1 .*did not give up its partitions within its rebalance timeout",
@@ -140,10 +182,24 @@ _STREAMS: Final = (
     Step(WatchedGroup.enlarge, _UNFIT, Cause.TOPOLOGY_NOT_READY),
 )
 
+_FLOWS: Final = (
+    Step(WatchedGroup.join, "member .* joined", Cause.JOINED),
+    Step(None, _READY, Cause.TOPOLOGY_READY),
+    Step(WatchedGroup.enlarge_all, f"{_CHANGED}.*; 4 tasks newly", Cause.TOPICS_CHANGED, _HASH),
+    Step(
+        WatchedGroup.cling,
+        "member flows-1 .*did not give up its partitions within its rebalance timeout",
+        Cause.NOT_REVOKED,
+        "it was to give up partitions for",
+    ),
+)
+
 STEPS: Final[Mapping[str, tuple[str, tuple[Step, ...]]]] = {
     "older": ("classic", _CLASSIC),
+    LONE: ("classic", _LONE),
     "modern": ("consumer", _CONSUMER),
     "share": ("share", _SHARE),
+    "flows": ("streams", _FLOWS),
     "streams": ("streams", _STREAMS),
 }
 """By the id of a group: its type, and what happens in it; the last one enlarges ``TOPIC``."""

@@ -20,6 +20,9 @@ CLASSIC: Final = frozenset({"trigger", "join"})
 Records show who joined, and not who joined again.
 """
 
+JOINED: Final = frozenset({Cause.JOINED, Cause.STATIC_REPLACED, Cause.STATIC_CHANGED})
+"""Causes of which the records show who joined."""
+
 EPOCH: Final = frozenset({"trigger"})
 """Those of another group's rebalance. If members are left, those of ``TARGET`` follow."""
 
@@ -32,7 +35,7 @@ def wanted(kind: str, found: dict[str, Any]) -> frozenset[str]:
     tags = found["tags"]
     is_left = bool(tags.get("rollcall.members"))
     if kind == "classic":
-        joined = {"join/rejoin"} if tags["rollcall.rebalance.cause"] == Cause.JOINED else set()
+        joined = {"join/rejoin"} if tags["rollcall.rebalance.cause"] in JOINED else set()
         return CLASSIC | joined | ({"sync"} if is_left else set())
     return EPOCH | TARGET if is_left else EPOCH
 

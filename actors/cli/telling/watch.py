@@ -133,6 +133,7 @@ def run(args: Namespace) -> int:
     )
     printer = _Printer(args)
     session, ends = WatchSession(reader, options, printer), PartitionEnds(reader)
+    exports.is_catching_up = lambda: not session.is_loaded
     exports.lag = WatchedLag(session, ends, metrics).status
     console: ConsoleThread | None = None
     try:

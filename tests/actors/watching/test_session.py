@@ -612,3 +612,22 @@ def test_a_storm_is_told_once(monkeypatch: pytest.MonkeyPatch) -> None:
     log = Log(*START, *records)
     told, _ = watched(log, is_from_beginning=True)
     assert told.storms == ["g"]
+
+
+def test_an_id_that_nobody_told_at_the_start_is_known_later() -> None:
+    log = Log(*START)
+    log.id = ""
+
+    def tell(name: str) -> Callable[[], ReadBatch]:
+        def act() -> ReadBatch:
+            log.id = name
+            log.errors = [SaidError("UNKNOWN_TOPIC_OR_PART")]
+            return ReadBatch((), (), ())
+
+        return act
+
+    log.script = [tell("one"), None, tell("two"), None]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sessions, "LOOK_AGAIN_S", 0.0)
+        with pytest.raises(FailureError, match="__consumer_offsets was deleted"):
+            watched(log)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from dataclasses import replace
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final
 from uuid import UUID
 
@@ -212,6 +213,19 @@ def test_one_group_of_which_nothing_can_be_concluded_is_named_and_others_go_on(
     told = write(consumer.joined("d"), consumer.epoch(6), *consumer.targets(6, {"d": (0,)}))
     joined = "epoch 5 → 6: member d (10.0.0.4) joined"
     assert [joined in each for each in told if "5 → 6" in each] == [True, True]
+
+
+@pytest.mark.parametrize("time_ms", [-(1 << 62), -1, 0, 1 << 44, (1 << 63) - 1])
+@pytest.mark.parametrize("kind", KINDS)
+def test_times_that_no_calendar_has_can_be_told(kind: str, time_ms: int) -> None:
+    watched = begun(kind)
+    watched.now = time_ms
+    watched.write(*GONE[kind], *SOUND[kind])
+    watched.tell([*watched.watch.flush(), *watched.watch.flush()])
+    for story in watched.stories.values():
+        for each in (story.started_ms, story.ended_ms):
+            assert datetime.fromtimestamp(each / 1_000, UTC).year < 2600
+            assert 0 <= each * 1_000_000 < 1 << 64
 
 
 def test_so_many_groups_are_named() -> None:
