@@ -292,13 +292,16 @@ def parse(row: ConfigRow, text: str | None) -> Value:
         raise _invalid(row, text, f"Value must be at least {row.low}")
     if row.high is not None and isinstance(value, int | float) and value > row.high:
         raise _invalid(row, text, f"Value must be no more than {row.high}")
-    if row.pattern and isinstance(value, str) and not re.fullmatch(row.pattern, value):
-        raise _invalid(row, text, f"String must match {row.pattern}")
-    if row.choices:
-        for one in value if isinstance(value, tuple) else (str(value),):
-            if one.lower() not in {choice.lower() for choice in row.choices}:
-                raise _invalid(row, text, f"String must be one of: {', '.join(row.choices)}")
+    _check_words(row, text, value if isinstance(value, tuple) else (str(value),))
     return value
+
+
+def _check_words(row: ConfigRow, text: str, words: tuple[str, ...]) -> None:
+    for one in words:
+        if row.pattern and not re.fullmatch(row.pattern, one):
+            raise _invalid(row, text, f"String must match {row.pattern}")
+        if row.choices and one.lower() not in {choice.lower() for choice in row.choices}:
+            raise _invalid(row, text, f"String must be one of: {', '.join(row.choices)}")
 
 
 def _check_distinct(row: ConfigRow, text: str, values: tuple[str, ...]) -> None:

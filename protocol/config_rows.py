@@ -41,7 +41,8 @@ class Importance(IntEnum):
 class ConfigRow:
     """One config. ``low``, ``high`` and ``choices`` bound it; None and () mean no bound.
 
-    If there is a ``pattern``, a regular expression, a string must match it completely.
+    If there is a ``pattern``, a regular expression, a string, or each one of a list, must match it
+    completely.
 
     A group config takes its default from the broker config ``synonym`` and must lie between the
     broker configs ``floor`` and ``ceiling``. A ``dynamic`` broker config may change at run time.

@@ -28,6 +28,8 @@ OFFSET_RESET: Final = (
 )
 """A name, or a non-negative ISO 8601 duration in days, hours, minutes and seconds."""
 
+HOST_NAME: Final = r"[0-9A-Za-z_-]{1,63}(\.[0-9A-Za-z_-]{1,63})*\.?"
+
 _CLUSTER = (
     _text(
         "log.flush",
@@ -175,6 +177,10 @@ _LISTENERS = (
     _int("console.port", 0, 0,
          "The port of the console, on the host where Ray starts it. 0: a free port is chosen at the"
          " first start and kept.", high=65535),
+    _text("console.hosts", (),
+          "Host names under which browsers and Prometheus ask the console, if they use others than"
+          " addresses, localhost, the names of the console's machine and those of listeners and"
+          " advertised.listeners. Requests to other names are refused.", pattern=HOST_NAME),
     _flag("console.actions.enable", False,
           "Whether all who can reach the console may remove members from groups, drain and kill"
           " coordinators, and move leaders."),

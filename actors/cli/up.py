@@ -335,7 +335,7 @@ def _start(
         cluster = replace(_registered(begun, spec), address=address, node=node)
         registry.save(cluster)
         console = create(spec, _Operator(plan.file, save))
-        _say_where_traces_go(node)
+        _say_where_traces_go(node, spec)
         owner = None if options.detach else begun.owner
         registry.save(replace(cluster, owner=owner, console=console, is_ready=True))
 
@@ -381,9 +381,10 @@ def telemetry_variables(environ: Mapping[str, str]) -> dict[str, str]:
     }
 
 
-def _say_where_traces_go(node: RayNode | None) -> None:
-    """Say whether there are traces; a Ray that was there before may have variables of its own."""
+def _say_where_traces_go(node: RayNode | None, spec: ClusterSpec) -> None:
+    """Say where traces go; a Ray that was there before may have variables of its own."""
+    where = traces_go(os.environ, spec.traces_path("any"))
     if node is None and not telemetry_variables(os.environ):
-        supervisor.say("Traces go where the variables of `ray start` say.")
+        supervisor.say(f"Traces go where the variables of `ray start` say, otherwise {where}.")
     else:
-        supervisor.say(f"Traces go {traces_go(os.environ)}.")
+        supervisor.say(f"Traces go {where}.")

@@ -211,3 +211,7 @@ class ClusterSpec:
     def text_log_path(self, name: str) -> Path:
         """Return the log file of one process."""
         return Path(self.data_dir) / "logs" / f"{name}.log"
+
+    def traces_path(self, name: str) -> Path:
+        """Return the file of one process for traces, if no variable says where they go."""
+        return Path(self.data_dir) / "traces" / f"{name}.jsonl"

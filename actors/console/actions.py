@@ -114,7 +114,7 @@ class Actions:
         about = {"group": group_id, "member": member.member_id}
         who = named(member_name(member))
         _log.info("%s of group %s was removed", who, named(group_id), extra=about)
-        return RedirectResponse(views.group_link(group_id), HTTPStatus.SEE_OTHER)
+        return RedirectResponse(views.group_link(group_id) or "/", HTTPStatus.SEE_OTHER)
 
     async def _member(self, group_id: str, member_id: str) -> Member | None:
         group = await self._hub.group(group_id)

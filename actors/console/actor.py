@@ -35,6 +35,7 @@ class ConsoleActor:
     def __init__(self, spec: ClusterSpec) -> None:
         skip_hypothesis()
         lower_priority(NICENESS)
+        from actors.console.hosts import KnownHosts, hosts_of
         from actors.console.rollcall import ACTIONS, RollcallSource
         from actors.console.server import ConsoleServer
         from protocol.config import Configs
@@ -44,7 +45,7 @@ class ConsoleActor:
         self._actors = Actors()
         may_act = Configs(spec.overrides).boolean(ACTIONS)
         self._source = RollcallSource(spec, self._actors, may_act=may_act)
-        self._server = ConsoleServer(self._source)
+        self._server = ConsoleServer(self._source, hosts=KnownHosts(hosts_of(spec)))
         self._opening = asyncio.get_running_loop().create_task(self._open())
         self._telling: asyncio.Task[None] | None = None
 

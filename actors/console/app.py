@@ -18,6 +18,7 @@ from actors.console import views
 from actors.console.actions import ID_MAX, Actions
 from actors.console.assets import directory
 from actors.console.forms import sentence
+from actors.console.hosts import KnownHosts, OwnHosts
 from actors.console.selection import AT_REST, GroupSelection
 from actors.console.source import ActionRefusedError, SourceError
 from actors.console.streams import Streams, TooManyStreamsError
@@ -76,8 +77,10 @@ class Headers:
 class ConsolePages:
     """Answers requests from what the hub knows."""
 
-    def __init__(self, hub: Hub) -> None:
+    def __init__(self, hub: Hub, hosts: KnownHosts | None = None) -> None:
+        """``hosts`` are the names under which it is asked, if it has more than its machine."""
         self._hub = hub
+        self._hosts = hosts or KnownHosts()
         self.streams = Streams(hub)
         self._actions = Actions(hub)
 
@@ -98,7 +101,8 @@ class ConsolePages:
             ActionRefusedError: _refused,
             SourceError: _no_answer,
         }
-        return Headers(Starlette(routes=routes, exception_handlers=handlers))
+        pages = Starlette(routes=routes, exception_handlers=handlers)
+        return Headers(OwnHosts(pages, self._hosts))
 
     # --- pages
 
@@ -133,15 +137,14 @@ class ConsolePages:
         except SourceError as error:
             problem = str(error)
         status = HTTPStatus.OK if sections or problem else HTTPStatus.NOT_FOUND
+        query = views.group_link(group_id).partition("?")[2]
         return self._page(
             "group_page.html",
             problem,
             status,
             title=named(group_id),
             place="",
-            events="/events?page=group&" + views.group_link(group_id).partition("?")[2]
-            if sections or problem
-            else "",
+            events=f"/events?page=group&{query}" if query and (sections or problem) else "",
             sections=sections,
             group_id=group_id,
         )

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from protocol.stories.sentence import named, seconds
-from protocol.stories.story import Wait
+from protocol.stories.story import StoryOutcome, Wait
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -35,7 +34,8 @@ STEPS: Final[Sequence[tuple[Wait | str, str]]] = (
 )
 """The steps of a rebalance in their order, and their names."""
 
-_NUMBER = re.compile(r"(.*)[-_](\d+)")
+ASSIGNED: Final = frozenset({StoryOutcome.STABLE, StoryOutcome.UNDER_WAY})
+"""Outcomes with a new assignment."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +61,23 @@ class Label:
 
 
 @dataclass(frozen=True, slots=True)
+class LastMoves:
+    """What moved in the last rebalance that moved anything: the first moves, and how many more.
+
+    ``is_unknown``: a later rebalance may have moved something, and nobody knows what.
+    """
+
+    by_unit: Mapping[str, Move]
+    more: int = 0
+    is_unknown: bool = False
+
+    @property
+    def count(self) -> int:
+        """How many moves there were."""
+        return len(self.by_unit) + self.more
+
+
+@dataclass(frozen=True, slots=True)
 class Ownership:
     """The picture of who owns what: members are its rows, partitions or tasks its columns."""
 
@@ -71,6 +88,7 @@ class Ownership:
     columns: Sequence[Label]
     hidden_members: int
     hidden_units: int
+    moves: LastMoves
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,16 +110,20 @@ def member_name(member: Member) -> str:
 
 def by_number(unit: str) -> tuple[str, int]:
     """Return a key that sorts ``orders-2`` before ``orders-10``."""
-    found = _NUMBER.fullmatch(unit)
-    return (unit, -1) if found is None else (found[1], int(found[2][:18]))
+    at = max(unit.rfind("-"), unit.rfind("_"))
+    number = unit[at + 1 :]
+    return (unit[:at], int(number[:18])) if at >= 0 and number.isdecimal() else (unit, -1)
 
 
-def last_moves(stories: Sequence[RebalanceStory]) -> Mapping[str, Move]:
-    """Return what moved in the last rebalance that moved anything, by partition."""
+def last_moves(stories: Sequence[RebalanceStory]) -> LastMoves:
+    """Return what moved in the last rebalance that moved anything."""
     for story in reversed(stories):
-        if story.moves:
-            return {each.unit: each for each in story.moves}
-    return {}
+        if story.moves or story.more_moves:
+            moves = {each.unit: each for each in story.moves}
+            return LastMoves(moves, len(story.moves) - len(moves) + story.more_moves)
+        if story.moved is None and story.outcome in ASSIGNED:
+            return LastMoves({}, is_unknown=True)
+    return LastMoves({})
 
 
 def ownership(group: GroupDetail) -> Ownership | None:
@@ -113,7 +135,8 @@ def ownership(group: GroupDetail) -> Ownership | None:
     units = sorted({*group.units, *owners}, key=by_number)
     if not units:
         return None
-    moves = last_moves(group.stories)
+    last = last_moves(group.stories)
+    moves = last.by_unit
     members = _in_order(group.members, moves)
     held = {unit for member in members[:MEMBERS_DRAWN] for unit in member.owned}
     shown_units = _units_shown(units, moves, held)
@@ -136,6 +159,7 @@ def ownership(group: GroupDetail) -> Ownership | None:
         columns=list(_columns(shown_units, cell)),
         hidden_members=len(members) - len(rows),
         hidden_units=len(units) - len(shown_units),
+        moves=last,
     )
 
 

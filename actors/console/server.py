@@ -6,12 +6,14 @@ import asyncio
 import contextlib
 import logging
 import socket
+import threading
 from typing import TYPE_CHECKING, Any, Final
 
 import uvicorn
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from actors.console.app import ConsolePages
+from actors.console.hosts import KnownHosts
 from actors.console.hub import Hub
 
 if TYPE_CHECKING:
@@ -106,9 +108,16 @@ class Bounded:
 class ConsoleServer:
     """Serves the pages of one source."""
 
-    def __init__(self, source: ConsoleSource, request_s: float = REQUEST_S) -> None:
+    def __init__(
+        self,
+        source: ConsoleSource,
+        request_s: float = REQUEST_S,
+        hosts: KnownHosts | None = None,
+    ) -> None:
+        """``hosts`` are the names under which it is asked, if it has more than its machine."""
         self.limits = ConsoleLimits(request_s)
-        self.pages = ConsolePages(Hub(source))
+        self._hosts = hosts or KnownHosts()
+        self.pages = ConsolePages(Hub(source), self._hosts)
         self._server: uvicorn.Server | None = None
         self._serving: asyncio.Task[None] | None = None
 
@@ -136,6 +145,7 @@ class ConsoleServer:
         )
         self._server = _Server(config)
         self._serving = asyncio.create_task(self._server.serve([listening]))
+        threading.Thread(target=self._hosts.learn, name="console-hosts", daemon=True).start()
         bound: int = listening.getsockname()[1]
         return bound
 

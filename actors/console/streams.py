@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 from starlette.responses import StreamingResponse
 
 from actors.console import views
+from actors.console.rendered import RenderedSections
 from actors.console.selection import GroupSelection
 from actors.console.source import SourceError
 
@@ -50,6 +51,7 @@ class Streams:
         self.count = 0
         self._hub = hub
         self._pace_s = pace_s
+        self._rendered = RenderedSections(hub.now)
         self._closing = asyncio.Event()
         self._looks: dict[str, Look] = {
             "groups": self._groups,
@@ -75,7 +77,11 @@ class Streams:
         if found is None:
             return None
         can_remove = self._hub.source.may_act
-        return views.group_sections(found, self._hub.now(), can_remove=can_remove)
+        return self._rendered.of(
+            ("group", group_id),
+            found,
+            lambda each: views.group_sections(each, self._hub.now(), can_remove=can_remove),
+        )
 
     async def cluster(self) -> dict[str, str]:
         """Return the page of the cluster."""
@@ -84,7 +90,12 @@ class Streams:
         return views.cluster_sections(found, self._hub.happened, may_drill=may_drill)
 
     async def _groups(self, query: Mapping[str, str]) -> dict[str, str]:
-        return views.groups_sections(await self._hub.groups(), GroupSelection.of(query))
+        wanted = GroupSelection.of(query)
+        return self._rendered.of(
+            ("groups", wanted),
+            await self._hub.groups(),
+            lambda found: views.groups_sections(found, wanted),
+        )
 
     async def _group(self, query: Mapping[str, str]) -> dict[str, str] | None:
         return await self.group(query.get("id", ""))

@@ -34,6 +34,9 @@ OFFSETS_SHOWN: Final = 200
 UNITS_NAMED: Final = 8
 """Partitions that are named in a row of a table; the others are counted."""
 
+LINK_MAX: Final = 8_000
+"""Characters of an address that the console takes, in the head of a request; ids may be longer."""
+
 TYPES: Final = ("classic", "consumer", "share", "streams")
 
 
@@ -71,8 +74,15 @@ def render(template: str, **values: Any) -> str:
 
 
 def group_link(group_id: str) -> str:
-    """Return the address of a group's page."""
-    return "/group?" + urlencode({"id": group_id}, errors="surrogatepass")
+    """Return the address of a group's page; "" if it would be too long."""
+    return _link("/group?", {"id": group_id})
+
+
+def _link(path: str, query: Mapping[str, str]) -> str:
+    if sum(map(len, query.values())) > LINK_MAX:
+        return ""
+    link = path + urlencode(query, errors="surrogatepass")
+    return link if len(link) <= LINK_MAX else ""
 
 
 def moment(time_ms: int) -> str:
@@ -157,7 +167,7 @@ def _row(group: GroupDetail, member: Member, happened: Mapping[str, Happened]) -
         owned=_listed(member.owned),
         to_come=_listed(to_come),
         happened=happened.get(member.member_id),
-        link="/remove?" + urlencode(query, errors="surrogatepass"),
+        link=_link("/remove?", query),
     )
 
 

@@ -94,7 +94,9 @@ class CoordinatorActor:
             "rollcall.cluster_id": spec.cluster_id,
         }
         self._telemetry = telemetry = Telemetry(
-            resource, partition_of=partial(partition_for, partitions=spec.partitions)
+            resource,
+            partition_of=partial(partition_for, partitions=spec.partitions),
+            own_file=spec.traces_path(coordinator_name(node_id)),
         )
         secret = read_secret(Path(spec.data_dir))
         ours = ray_peers.RayPeers(node_id, spec.partitions, secret)

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import logging
 import threading
-from queue import SimpleQueue
 from typing import TYPE_CHECKING, Final
 
 from actors.stories.file import StoryFile, entry_of
+from actors.stories.waiting_facts import WaitingFacts, size_of
 from protocol.reasons import reason
 from protocol.stories.history import StoryEntry
 from protocol.stories.teller import StoryTeller, outlived
@@ -28,10 +28,6 @@ _log = logging.getLogger("rollcall.telemetry")
 WAITING_MAX: Final = 20_000
 """Facts and stories that wait for the thread; what comes then is dropped and counted."""
 
-LINGER_S: Final = 0.05
-"""The wait for more facts of a burst, so that the event loop does not compete for each."""
-
-BATCH_MAX: Final = 500
 CLOSE_S: Final = 0.5
 
 
@@ -52,7 +48,7 @@ class StoryKeeper:
         self._restore = restore
         self._file: StoryFile | None = StoryFile(path)
         self._teller = StoryTeller(node_id)
-        self._waiting: SimpleQueue[Fact | StoryEntry | None] = SimpleQueue()
+        self._waiting: WaitingFacts[Fact | StoryEntry] = WaitingFacts(_size, WAITING_MAX)
         self._closing = threading.Event()
         self._dropped = 0
         self._accepted = 0  # by the event loop
@@ -77,20 +73,19 @@ class StoryKeeper:
         """Tell and store what waits; blocks, for about ``timeout_s`` at most."""
         if not self._closing.is_set():
             self._closing.set()
-            self._waiting.put(None)
+            self._waiting.wake()
         self._thread.join(timeout_s)
 
     def _put(self, item: Fact | StoryEntry) -> None:
-        if self._waiting.qsize() >= WAITING_MAX:
-            self._dropped += 1
-            return
         self._accepted += 1
-        self._waiting.put(item)
+        if not self._waiting.put(item):
+            self._accepted -= 1
+            self._dropped += 1
 
     def _run(self) -> None:
         self._load()
-        while not self._closing.is_set() or not self._waiting.empty():
-            taken = self._take()
+        while not self._closing.is_set() or not self._waiting.is_empty:
+            taken = self._waiting.take(self._closing)
             for each in taken:
                 if isinstance(each, StoryEntry):
                     self._teller.number_after(each.number)
@@ -102,13 +97,6 @@ class StoryKeeper:
             self._store([each for each in taken if isinstance(each, StoryEntry)])
             self._done += len(taken)
             self._report()
-
-    def _take(self) -> list[Fact | StoryEntry]:
-        taken = [self._waiting.get()]
-        self._closing.wait(LINGER_S)
-        while len(taken) < BATCH_MAX and not self._waiting.empty():
-            taken.append(self._waiting.get())
-        return [each for each in taken if each is not None]
 
     def _tell(self, facts: Sequence[Fact]) -> list[StoryEntry]:
         """Tell the stories; of those of one batch only the last revision counts."""
@@ -153,3 +141,7 @@ class StoryKeeper:
         dropped, self._dropped = self._dropped, 0
         if dropped:
             _log.warning("%d facts had no room, so stories of rebalances may be missing", dropped)
+
+
+def _size(item: Fact | StoryEntry) -> int:
+    return len(item.data) if isinstance(item, StoryEntry) else size_of(item)

@@ -15,7 +15,8 @@ from opentelemetry.trace import (
 
 from actors.telemetry.drops import TelemetryDrops
 from actors.telemetry.run_contexts import read
-from actors.telemetry.traces import SpanQueue, exporter_of, resource_of
+from actors.telemetry.span_queue import SpanQueue
+from actors.telemetry.traces import exporter_of, known_attributes, resource_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -58,7 +59,7 @@ class ComputeTraces:
         span = self._tracer.start_span(
             COMPUTE,
             context=set_span_in_context(NonRecordingSpan(parent)),
-            attributes=dict(attributes),
+            attributes=known_attributes(attributes),
             start_time=began_ns,
         )
         span.end(ended_ns)

@@ -27,6 +27,7 @@ from actors.telemetry.rebalance_durations import RebalanceDurations
 from failover.group_counts import GroupCounts
 from protocol.groups.facts import RebalanceEnded, RebalanceOutcome, TargetAssigned
 from protocol.reasons import reason
+from protocol.stories.story import GROUP_ID_MAX
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -126,9 +127,12 @@ class GroupMetrics:
         return found
 
     def _shown(self) -> dict[str, Any]:
-        """Return the rows of the most active groups: their labels, and a value."""
+        """Return the rows of the most active groups: their labels, and a value.
+
+        Groups with ids of more than ``GROUP_ID_MAX`` characters are left out, as in stories.
+        """
         counts = self._counts
-        shown = counts.ranked
+        shown = [each for each in counts.ranked if len(each.group_id) <= GROUP_ID_MAX]
         return {
             GROUP_MEMBERS: [[each.group_id, each.members] for each in shown],
             GROUP_STATE: [[each.group_id, each.group_type, each.state, 1] for each in shown],

@@ -21,6 +21,7 @@ from protocol.groups.facts import (
     TopicsChanged,
 )
 from protocol.stories.causes import CAUSES, Cause, of_target
+from protocol.stories.story import cut
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -50,7 +51,7 @@ def log_message(fact: Fact, moved: PartitionMovement | None = None) -> str:
             told = _group_reconciled(fact)
         case ResultReplicated():
             told = f"the result of {fact.number} is replicated"
-    return f"group {plain(fact.group_id)}: {told}"
+    return f"group {shown(fact.group_id)}: {told}"
 
 
 def log_fields(fact: Fact) -> Mapping[str, str]:
@@ -59,13 +60,13 @@ def log_fields(fact: Fact) -> Mapping[str, str]:
     cause = getattr(fact, "cause", None)
     if isinstance(cause, MemberEvent):
         member_id = cause.member_id
-    return {"group": fact.group_id} | ({"member": member_id} if member_id else {})
+    return {"group": cut(fact.group_id)} | ({"member": cut(member_id)} if member_id else {})
 
 
 def log_message_for_many(events: list[MemberEvent]) -> str:
     """Return one log message for many member events of one group, kind and reason."""
     first, count = events[0], len(events)
-    text = f"group {plain(first.group_id)}: {count} members {MEMBER_EVENTS[first.kind]}"
+    text = f"group {shown(first.group_id)}: {count} members {MEMBER_EVENTS[first.kind]}"
     return f"{text}, the first of them {_who(first)}{_quoted(first.reason)}"
 
 
@@ -76,6 +77,11 @@ def plain(text: str) -> str:
     return "".join(
         each if each.isprintable() else each.encode("unicode_escape").decode() for each in text
     )
+
+
+def shown(text: str) -> str:
+    """Escape a text from a client, and shorten it as stories do."""
+    return plain(cut(text))
 
 
 def duration_ms(rebalance: RebalanceEnded) -> int:
@@ -128,8 +134,8 @@ def _target_assigned(fact: TargetAssigned) -> str:
 def _assignor(fact: TargetAssigned) -> str:
     """Return which assignor ran, and where; of a watched Kafka only what members ask for."""
     if fact.in_place is None:
-        return f", {plain(fact.assignor)}" if fact.assignor else ""
-    return f", {plain(fact.assignor)} {'in place' if fact.in_place else 'by a worker'}"
+        return f", {shown(fact.assignor)}" if fact.assignor else ""
+    return f", {shown(fact.assignor)} {'in place' if fact.in_place else 'by a worker'}"
 
 
 def _target_cause(fact: TargetAssigned) -> str:
@@ -140,12 +146,12 @@ def _target_cause(fact: TargetAssigned) -> str:
     said = CAUSES[cause].text
     if isinstance(fact.cause, MemberEvent):
         said = f"{_who(fact.cause)} {said}{_quoted(fact.cause.reason)}"
-    return f"{said} (inferred: {plain(fact.inferred)})" if fact.inferred else said
+    return f"{said} (inferred: {shown(fact.inferred)})" if fact.inferred else said
 
 
 def _assignment_unmade(fact: TargetAssignmentFailed) -> str:
     then = "the old one stays until the group changes" if fact.is_final else "it is tried again"
-    return f"no target assignment of epoch {fact.epoch}: {plain(fact.reason)}; {then}"
+    return f"no target assignment of epoch {fact.epoch}: {shown(fact.reason)}; {then}"
 
 
 def _group_reconciled(fact: GroupReconciled) -> str:
@@ -161,7 +167,7 @@ def _member_event(fact: MemberEvent) -> str:
     if fact.kind is MemberEventKind.NOT_ASSIGNED:
         return f"{became}{_quoted(fact.reason)}"
     if fact.previous_member_id:
-        became = f"{became}, {plain(fact.previous_member_id)} is fenced from now on"
+        became = f"{became}, {shown(fact.previous_member_id)} is fenced from now on"
     return f"{_who(fact)} {became}{_quoted(fact.reason)}"
 
 
@@ -171,13 +177,13 @@ def _who(fact: MemberEvent | RebalanceEnded) -> str:
         ("client ", fact.client_id),
         ("", fact.client_host),
     )
-    details = ", ".join(f"{label}{plain(value)}" for label, value in known if value)
-    member = f"member {plain(fact.member_id)}"
+    details = ", ".join(f"{label}{shown(value)}" for label, value in known if value)
+    member = f"member {shown(fact.member_id)}"
     return f"{member} ({details})" if details else member
 
 
 def _quoted(reason: str | None) -> str:
-    return f': "{plain(reason)}"' if reason else ""
+    return f': "{shown(reason)}"' if reason else ""
 
 
 def _count(number: int, noun: str) -> str:

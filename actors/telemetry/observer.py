@@ -12,28 +12,32 @@ import os
 import threading
 import time
 from collections import Counter
-from queue import Empty, SimpleQueue
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
 from actors.clock import wall_ms
 from actors.logs.leader_changes import LeaderChange, LeaderChanges
 from actors.metrics.row import MetricSource
+from actors.stories.waiting_facts import BYTES_MAX, LINGER_S, WaitingFacts, size_of
 from actors.telemetry.drops import TelemetryDrops
 from actors.telemetry.log_messages import log_fields, log_message, log_message_for_many
 from actors.telemetry.run_contexts import RunContexts
-from actors.telemetry.transports import TRANSPORTS, destination, file_of, protocol_of
-from protocol.groups.classic.partitions_moved import partitions_moved
-from protocol.groups.facts import (
-    MemberEvent,
-    RebalanceEnded,
-    RebalanceOutcome,
-    ResultReplicated,
+from actors.telemetry.trace_budget import TraceBudget
+from actors.telemetry.transports import (
+    TRANSPORTS,
+    destination,
+    file_of,
+    is_disabled,
+    own_file_of,
+    protocol_of,
 )
+from protocol.groups.facts import MemberEvent, RebalanceEnded, ResultReplicated
+from protocol.stories.movement import count_classic
 from protocol.stories.teller import outlived
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+    from pathlib import Path
 
     from actors.metrics.row import MetricScope
     from actors.telemetry.histograms import Histogram
@@ -47,12 +51,7 @@ _coordinator_log = logging.getLogger("rollcall.coordinator")
 _own_log = logging.getLogger("rollcall.telemetry")
 
 FACTS_WAITING_MAX: Final = 20_000
-LINGER_S: Final = 0.05
-"""The wait for more facts of a burst, so that the event loop does not compete for each."""
-
-TURN_FACTS_MAX: Final = 500
-"""The facts of one batch, after which the thread yields."""
-
+LEADER_CHANGE_BYTES: Final = 256
 LOOK_S: Final = 15.0
 """How often to look, without facts, whether a failover is to be told."""
 
@@ -74,23 +73,28 @@ class Telemetry:
         resource: Mapping[str, str | int],
         facts_waiting_max: int = FACTS_WAITING_MAX,
         partition_of: Callable[[str], int] | None = None,
+        bytes_waiting_max: int = BYTES_MAX,
+        own_file: Path | None = None,
     ) -> None:
         """``resource`` has this process's attributes, such as ``service.instance.id``.
 
         ``partition_of`` returns the partition of a group, if that is known. If traces are exported,
-        changes of leaders that this process's coordinator logs are traces, too.
+        changes of leaders that this process's coordinator logs are traces, too. ``own_file``: where
+        traces go, at most some a second, if the environment says nothing of them.
         """
         self.drops = TelemetryDrops()
         self._contexts = RunContexts()
-        self._exports = exports_traces(os.environ)
-        self.traces_go = destination(os.environ) if self._exports else NOWHERE
+        self._own_file = own_file_of(os.environ, own_file)
+        self._exports = exports_traces(os.environ, own_file)
+        self.traces_go = traces_go(os.environ, own_file)
         _own_log.info("traces go %s", self.traces_go)
         self._resource = resource
-        self._waiting_max = facts_waiting_max
         self._partition_of = partition_of
         self.room_s = 0.0
         self._has_given_up = False
-        self._facts: SimpleQueue[Fact | LeaderChange | None] = SimpleQueue()
+        self._facts: WaitingFacts[Fact | LeaderChange] = WaitingFacts(
+            _size, facts_waiting_max, bytes_waiting_max
+        )
         self._closing = threading.Event()
         self._closing_deadline_s = 0.0
         self._leaders = LeaderChanges(self._queue)
@@ -105,22 +109,21 @@ class Telemetry:
 
     def await_room(self, timeout_s: float) -> None:
         """Wait until a fact has room, at most so long; not again before there is some."""
-        if self._facts.qsize() < self._waiting_max:
+        if self._facts.has_room:
             self._has_given_up = False
         deadline_s = time.monotonic() + timeout_s
-        while self._facts.qsize() >= self._waiting_max and not self._has_given_up:
+        while not self._facts.has_room and not self._has_given_up:
             self._has_given_up = time.monotonic() >= deadline_s
             self._closing.wait(LINGER_S)
 
     def _queue(self, fact: Fact | LeaderChange) -> None:
-        if self._facts.qsize() >= self._waiting_max:
+        if not self._facts.put(fact):
             self.drops.count_facts(1)
-            return
-        self._facts.put(fact)
 
     def run_context(self, group_id: str, run: int) -> str:
-        """Return the trace context of an assignor run that begins; "" if there are no traces."""
-        return self._contexts.begin(group_id, run) if self._exports else ""
+        """Return the trace context of an assignor run; "" if its worker exports no traces."""
+        is_traced_there = self._exports and self._own_file is None
+        return self._contexts.begin(group_id, run) if is_traced_there else ""
 
     def traces(self) -> dict[str, str | bool]:
         """Return where traces go, and whether the last export has failed; for any thread."""
@@ -132,10 +135,10 @@ class Telemetry:
             _coordinator_log.removeHandler(self._leaders)
             self._closing_deadline_s = time.monotonic() + timeout_s
             self._closing.set()
-            self._facts.put(None)
+            self._facts.wake()
         self._thread.join(timeout_s + 1)
         if self._thread.is_alive():
-            self.drops.count_facts(self._facts.qsize())
+            self.drops.count_facts(self._facts.count)
             self.drops.report(finally_=True)
 
     def _wait_s(self) -> float:
@@ -146,8 +149,8 @@ class Telemetry:
 
     def _run(self) -> None:
         traces = self._open_traces()
-        while not self._closing.is_set() or not self._facts.empty():
-            facts = self._take()
+        while not self._closing.is_set() or not self._facts.is_empty:
+            facts = self._facts.take(self._closing, self._idle_s())
             try:
                 self._tell(facts, traces)
                 if traces is not None:
@@ -160,18 +163,6 @@ class Telemetry:
             traces.close(max(self._closing_deadline_s - time.monotonic(), 0.1))
         self.drops.report(finally_=True)
 
-    def _take(self) -> list[Fact | LeaderChange]:
-        """Wait for facts and return a batch; empty if only a report of drops is due."""
-        try:
-            first = self._facts.get(timeout=self._idle_s())
-        except Empty:
-            return []
-        self._closing.wait(LINGER_S)
-        taken = [first]
-        while len(taken) < TURN_FACTS_MAX and not self._facts.empty():
-            taken.append(self._facts.get())
-        return [fact for fact in taken if fact is not None]
-
     def _idle_s(self) -> float | None:
         """Return how long to wait for a fact: until a report, or a failover, may be due."""
         report_s = self.drops.next_report_in_s()
@@ -183,27 +174,32 @@ class Telemetry:
         if not self._exports:
             return None
         try:
-            from actors.telemetry.traces import Traces
+            from actors.telemetry.traces import Traces, exporter_of
 
             traces = Traces(
                 self._resource,
                 self.drops,
+                exporter_of(self._own_file),
                 contexts=self._contexts,
                 partition_of=self._partition_of,
             )
-            traces.wait_for_room(self._wait_s)
-            return traces
         except Exception as error:
             _own_log.warning("traces cannot be exported: %s: %s", type(error).__name__, error)
             self.drops.is_failing = True
             return None
+        traces.wait_for_room(self._wait_s)
+        if self._own_file is not None:
+            traces.limit(TraceBudget())
+        return traces
 
     def _tell(self, taken: list[Fact | LeaderChange], traces: Traces | None) -> None:
         facts = [each for each in taken if not isinstance(each, LeaderChange)]
         says_sentences = _log.isEnabledFor(logging.INFO)
         if not says_sentences and traces is None:
             return
-        moved = {id(fact): _moved(fact) for fact in facts if isinstance(fact, RebalanceEnded)}
+        moved = {
+            id(fact): count_classic(fact) for fact in facts if isinstance(fact, RebalanceEnded)
+        }
         if says_sentences:
             for line, fields in _log_messages(facts, moved):
                 _log.info("%s", line, extra=dict(fields))
@@ -216,15 +212,15 @@ class Telemetry:
                     traces.tell(each, moved.get(id(each)), is_outlived=id(each) in skipped)
 
 
-def exports_traces(environ: Mapping[str, str]) -> bool:
-    """Whether the environment requests an export of traces that is supported, or a file of them."""
-    is_disabled = environ.get("OTEL_SDK_DISABLED", "").strip().lower() == "true"
-    return _exports("traces", environ) or (file_of(environ) is not None and not is_disabled)
+def exports_traces(environ: Mapping[str, str], own_file: Path | None = None) -> bool:
+    """Whether traces are exported, or written to a file: one that is asked for, or the own one."""
+    file = file_of(environ) or own_file_of(environ, own_file)
+    return _exports("traces", environ) or (file is not None and not is_disabled(environ))
 
 
-def traces_go(environ: Mapping[str, str]) -> str:
+def traces_go(environ: Mapping[str, str], own_file: Path | None = None) -> str:
     """Return where traces go: to a backend, to files, or nowhere."""
-    return destination(environ) if exports_traces(environ) else NOWHERE
+    return destination(environ, own_file) if exports_traces(environ, own_file) else NOWHERE
 
 
 def exports_metrics(environ: Mapping[str, str]) -> bool:
@@ -233,7 +229,7 @@ def exports_metrics(environ: Mapping[str, str]) -> bool:
 
 
 def _exports(what: str, environ: Mapping[str, str]) -> bool:
-    if environ.get("OTEL_SDK_DISABLED", "").strip().lower() == "true":
+    if is_disabled(environ):
         return False
     signal = what.upper()
     exporter = f"OTEL_{signal}_EXPORTER"
@@ -279,10 +275,8 @@ def open_metrics(
         return None
 
 
-def _moved(fact: RebalanceEnded) -> PartitionMovement | None:
-    if fact.protocol_type != "consumer" or fact.outcome is not RebalanceOutcome.STABLE:
-        return None
-    return partitions_moved(fact.assignments_before, fact.assignments_after)
+def _size(each: Fact | LeaderChange) -> int:
+    return LEADER_CHANGE_BYTES if isinstance(each, LeaderChange) else size_of(each)
 
 
 def _log_messages(
@@ -304,4 +298,4 @@ def _log_messages(
         if len(events) == 1:
             yield log_message(first), log_fields(first)
         else:
-            yield log_message_for_many(events), {"group": first.group_id}
+            yield log_message_for_many(events), {"group": log_fields(first)["group"]}

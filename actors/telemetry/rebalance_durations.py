@@ -39,7 +39,7 @@ class RebalanceDurations:
 
     def __init__(self) -> None:
         self.histogram = Histogram(SLOW_S)
-        self._begun: OrderedDict[str, tuple[TargetAssigned, Cause]] = OrderedDict()
+        self._begun: OrderedDict[str, tuple[int, str, Cause]] = OrderedDict()
         self._converted: OrderedDict[str, None] = OrderedDict()
 
     def observe(self, fact: Fact) -> None:
@@ -51,16 +51,13 @@ class RebalanceDurations:
             case TargetAssigned():
                 is_converted = self._converted.pop(fact.group_id, 0) is None
                 if fact.group_id not in self._begun:
-                    _put(
-                        self._begun,
-                        fact.group_id,
-                        (fact, of_target(fact, is_converted=is_converted)),
-                    )
+                    cause = of_target(fact, is_converted=is_converted)
+                    _put(self._begun, fact.group_id, (fact.changed_ms, fact.group_type, cause))
             case GroupReconciled():
                 found = self._begun.pop(fact.group_id, None)
                 if found is not None and fact.members:
-                    begun, cause = found
-                    self._add(fact.time_ms - begun.changed_ms, begun.group_type, cause)
+                    changed_ms, group_type, cause = found
+                    self._add(fact.time_ms - changed_ms, group_type, cause)
             case GroupDeleted():
                 self._begun.pop(fact.group_id, None)
                 self._converted.pop(fact.group_id, None)

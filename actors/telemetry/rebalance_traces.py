@@ -39,7 +39,7 @@ from protocol.groups.facts import (
     TopicsChanged,
 )
 from protocol.stories import causes
-from protocol.stories.recent_events import RecentEvents
+from protocol.stories.recent_events import RecentEvents, shortened
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -146,7 +146,7 @@ class RebalanceTraces:
                 yield from self._end(group_id, ended_ms, outcome, takeovers)
                 is_converted = self._converted.pop(group_id, 0) is None
                 cause = causes.of_target(fact, is_converted=is_converted)
-                _put(self._reconciling, group_id, _Reconciling(fact, cause))
+                _put(self._reconciling, group_id, _Reconciling(_kept(fact), cause))
             case ResultReplicated():
                 yield from self._replicated(fact)
             case GroupDeleted():
@@ -236,6 +236,12 @@ def _replaced(event: MemberEvent) -> Trace:
         (trigger_span(event, event.time_ms),),
         (),
     )
+
+
+def _kept(fact: TargetAssigned) -> TargetAssigned:
+    """Return what a trace tells of a target: thousands may wait for their ends."""
+    cause = shortened(fact.cause) if isinstance(fact.cause, MemberEvent) else fact.cause
+    return replace(shortened(fact), cause=cause, change=None)
 
 
 def _put(kept: OrderedDict[str, V], group_id: str, value: V) -> None:

@@ -75,7 +75,8 @@ def _send(run: TracedRun, exporter: SpanExporter | None) -> None:
     from opentelemetry.trace import set_span_in_context
 
     from actors.telemetry.drops import TelemetryDrops
-    from actors.telemetry.traces import SpanQueue, exporter_of, resource_of
+    from actors.telemetry.span_queue import SpanQueue
+    from actors.telemetry.traces import exporter_of, resource_of
 
     resource = resource_of({"service.instance.id": f"{run.kind}-{os.getpid()}"})
     provider = TracerProvider(resource=resource, shutdown_on_exit=False)

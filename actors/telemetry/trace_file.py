@@ -1,21 +1,18 @@
 """Spans in a file, one OTLP request as JSON a line, as OpenTelemetry's file exporters write them.
 
-Each process has its own files, because none can rotate those of another: ``traces.jsonl`` becomes
-``traces-<pid>.jsonl``, and ``traces-<pid>.jsonl.1`` when it is full.
+Each process has its own files, because none can rotate those of another: a file that is full
+becomes ``traces.jsonl.1``.
 """
 
 from __future__ import annotations
 
 import json
 import logging
-import os
 from logging.handlers import RotatingFileHandler
 from typing import TYPE_CHECKING, Final
 
 from opentelemetry.exporter.otlp.json.common.trace_encoder import encode_spans
 from opentelemetry.sdk.trace.export import SpanExporter, SpanExportResult
-
-from actors.telemetry.transports import file_of_process
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -52,9 +49,8 @@ class TraceFile(SpanExporter):
     """Writes spans to the files of one process."""
 
     def __init__(self, path: Path) -> None:
-        own = file_of_process(path, os.getpid())
-        own.parent.mkdir(parents=True, exist_ok=True)
-        self._lines = _Lines(own, maxBytes=FILE_BYTES_MAX, backupCount=FILES_KEPT, delay=True)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        self._lines = _Lines(path, maxBytes=FILE_BYTES_MAX, backupCount=FILES_KEPT, delay=True)
 
     def export(self, spans: Sequence[ReadableSpan]) -> SpanExportResult:
         """Write a line; the caller counts what could not be written."""

@@ -61,26 +61,43 @@ FILE: Final = "ROLLCALL_TRACES_FILE"
 
 
 def file_of(environ: Mapping[str, str]) -> Path | None:
-    """Return the file for traces; None: they go to a backend, or nowhere."""
+    """Return the file for traces that is asked for; None: they go to a backend, or nowhere."""
     path = environ.get(FILE, "").strip()
-    others = (
+    return Path(path) if path and not _says_where(environ) else None
+
+
+def own_file_of(environ: Mapping[str, str], own: Path | None) -> Path | None:
+    """Return a process's own file for traces, if nothing says whether and where there are any."""
+    if is_disabled(environ) or environ.get(FILE, "").strip() or _says_where(environ):
+        return None
+    return own
+
+
+def is_disabled(environ: Mapping[str, str]) -> bool:
+    """Whether the environment switches telemetry off."""
+    return environ.get("OTEL_SDK_DISABLED", "").strip().lower() == "true"
+
+
+def _says_where(environ: Mapping[str, str]) -> bool:
+    names = (
         "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT",
         "OTEL_EXPORTER_OTLP_ENDPOINT",
         "OTEL_TRACES_EXPORTER",
     )
-    if not path or any(environ.get(name, "").strip() for name in others):
-        return None
-    return Path(path)
+    return any(environ.get(name, "").strip() for name in names)
 
 
-def destination(environ: Mapping[str, str]) -> str:
+def destination(environ: Mapping[str, str], own: Path | None = None) -> str:
     """Return where traces that are exported go; of an address only what cannot be a secret.
 
-    Backends take keys in the path, the query and the user's part of an address.
+    Backends take keys in the path, the query and the user's part of an address. ``own`` is the
+    file of a process for traces that nothing else is said of.
     """
     path = file_of(environ)
     if path is not None:
         return f"to files: {file_of_process(path, '<pid>')}"
+    if (path := own_file_of(environ, own)) is not None:
+        return f"to files: {path.with_stem('<process>')}"
     protocol = protocol_of("traces", environ)
     names = ("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "OTEL_EXPORTER_OTLP_ENDPOINT")
     given = next((environ[name].strip() for name in names if environ.get(name, "").strip()), "")

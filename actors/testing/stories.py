@@ -16,8 +16,8 @@ from actors.cli.client import ClientError
 from actors.cli.stories import ask
 from actors.clock import wall_ms
 from actors.telemetry.log_messages import log_message
-from protocol.groups.classic.partitions_moved import partitions_moved
 from protocol.groups.facts import RebalanceEnded, ResultReplicated
+from protocol.stories.movement import count_classic
 from protocol.stories.sentence import event_text, named, seconds, sentence
 from protocol.stories.under_way import under_way_sentence
 
@@ -51,9 +51,7 @@ class GroupNotes:
         """Note that something happened to a group, and log it."""
         if isinstance(fact, ResultReplicated):
             return
-        moved = None
-        if isinstance(fact, RebalanceEnded) and fact.protocol_type == "consumer":
-            moved = partitions_moved(fact.assignments_before, fact.assignments_after)
+        moved = count_classic(fact) if isinstance(fact, RebalanceEnded) else None
         _log.info("%s", log_message(fact, moved))
         self._touch(fact.group_id)
 

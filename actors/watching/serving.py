@@ -7,6 +7,7 @@ import threading
 from concurrent.futures import Future
 from typing import TYPE_CHECKING, Final
 
+from actors.console.hosts import KnownHosts
 from actors.console.server import ConsoleServer
 from actors.errors import FailureError
 
@@ -20,9 +21,15 @@ CLOSE_S: Final = 5.0
 class ConsoleThread:
     """Serves pages from the moment it is made until it is closed."""
 
-    def __init__(self, source: WatchedSource, host: str, port: int) -> None:
-        """Open it. Raises FailureError if the address cannot be bound; port 0 takes a free one."""
+    def __init__(
+        self, source: WatchedSource, host: str, port: int, hosts: KnownHosts | None = None
+    ) -> None:
+        """Open it. Raises FailureError if the address cannot be bound; port 0 takes a free one.
+
+        ``hosts`` are the names under which it is asked, if it has more than its machine.
+        """
         self._source = source
+        self._hosts = hosts
         self._address = host, port
         self._opened: Future[int] = Future()
         self._loop = asyncio.new_event_loop()
@@ -49,7 +56,7 @@ class ConsoleThread:
             self._loop.close()
 
     async def _serve(self) -> None:
-        server = ConsoleServer(self._source)
+        server = ConsoleServer(self._source, hosts=self._hosts)
         try:
             port = await server.open(*self._address)
         except Exception as error:

@@ -97,7 +97,7 @@ def bench_console_cost(servers: Sequence[Server], setting: BenchSettings) -> lis
 
 def added(mine: Figures, closed: Figures) -> Figures:
     """Return what a round adds to that with the pages closed."""
-    if mine[ASKED_PER_S]:  # what asks shares the processors, but not the generator's CPU time
+    if ASKED_PER_S in mine:  # what asks shares the processors, but not the generator's CPU time
         return {ADDED: (mine[CPU] - closed[CPU]) / TIMES}
     slower = mine[GENERATOR] / closed[GENERATOR]
     return {
@@ -126,16 +126,20 @@ class _Load:
         """Measure one round, with what the server's name says."""
         with self._looked_at(server) as asked:
             self._heartbeat(SETTLE_S)
-            console_s, before = processes.cpu_seconds([self.console]), asked()
+            console_s, before = processes.cpu_seconds([self.console]), asked() if asked else 0
             meter, counts = Meter(server), self.group.meter()
             figures = {**meter.read(self._heartbeat(self.seconds)), **counts()}
-            figures[ASKED_PER_S] = (asked() - before) / figures["seconds_s"]
+            if asked is not None:
+                figures[ASKED_PER_S] = (asked() - before) / figures["seconds_s"]
             figures["console_cpu_s"] = processes.cpu_seconds([self.console]) - console_s
         return {**figures, CPU: 100 * figures["server_cpu_s"] / figures["seconds_s"]}
 
     @contextmanager
-    def _looked_at(self, server: Server) -> Iterator[Callable[[], int]]:
-        """Look at the pages, or ask for them; yield how often was asked here so far."""
+    def _looked_at(self, server: Server) -> Iterator[Callable[[], int] | None]:
+        """Look at the pages, or ask for them; yield how often was asked here so far.
+
+        What the console itself asks for its pages is not counted.
+        """
         if server.name == ASKED:
             with side_process(ask_often, server.bootstrap, self.shown) as pipe:
 
@@ -148,7 +152,7 @@ class _Load:
             return
         urls = ("/", *(f"/group?id={each}" for each in self.shown), "/cluster")
         with self.pages.opened(self.url, urls) if server.name == OPEN else nullcontext():
-            yield lambda: 0
+            yield None
 
     def _heartbeat(self, seconds: float) -> int:
         per_second = len(self.pipelines) / HEARTBEAT_S

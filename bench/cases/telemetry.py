@@ -83,9 +83,10 @@ def environments(
 ) -> Mapping[str, Mapping[str, str]]:
     """Return the environment of each cluster; our own telemetry is not theirs."""
     plain = {name: text for name, text in ours.items() if not name.startswith(("OTEL_", FILE))}
+    off = {**plain, "OTEL_SDK_DISABLED": "true"}
     return {
-        OFF: plain,
-        OFF_AGAIN: plain,
+        OFF: off,
+        OFF_AGAIN: off,
         FILES: {**plain, FILE: str(directory / "traces.jsonl")},
         HANGING: {
             **plain,

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
+from protocol.groups.classic.partitions_moved import partitions_moved
+from protocol.groups.facts import RebalanceOutcome
 from protocol.groups.modern import assignment_records
 from protocol.groups.modern.form import ROLE_SHIFT, TaskRole
 from protocol.groups.streams import task_records
@@ -16,7 +18,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Mapping
     from typing import TypeAlias
 
-    from protocol.groups.facts import TargetChange
+    from protocol.groups.classic.partitions_moved import PartitionMovement
+    from protocol.groups.facts import RebalanceEnded, TargetChange
 
     Unit: TypeAlias = tuple[str, int]
     Owners: TypeAlias = "Mapping[Unit, set[str]]"
@@ -67,6 +70,19 @@ def of_classic(before: Mapping[str, bytes], after: Mapping[str, bytes]) -> Movem
         return None
     held, got = _decoded(before), _decoded(after)
     return None if held is None or got is None else _compare(held, got)
+
+
+def count_classic(fact: RebalanceEnded) -> PartitionMovement | None:
+    """Count what a classic group's rebalance moved; None if it is not known.
+
+    So it is if the assignments are too large, or in a form that only their members know.
+    """
+    before, after = fact.assignments_before, fact.assignments_after
+    if fact.protocol_type != "consumer" or fact.outcome is not RebalanceOutcome.STABLE:
+        return None
+    if _size(before.values()) + _size(after.values()) > BYTES_MAX:
+        return None
+    return partitions_moved(before, after)
 
 
 def of_target(

@@ -3,10 +3,19 @@
 from __future__ import annotations
 
 from collections import OrderedDict, deque
-from typing import Final, Generic, Protocol, TypeVar
+from dataclasses import fields, replace
+from functools import cache
+from typing import Any, Final, Generic, Protocol, TypeVar
+
+from protocol.stories.story import TEXT_MAX, cut
 
 EVENTS_PER_GROUP: Final = 128
 """Events of one group that wait for its story."""
+
+ID_MAX: Final = 512
+"""Characters of the id of a member that is kept; ids end with what makes them unique."""
+
+IDS: Final = frozenset({"member_id", "group_instance_id", "previous_member_id"})
 
 
 class GroupEvent(Protocol):
@@ -22,6 +31,7 @@ class GroupEvent(Protocol):
 
 
 E = TypeVar("E", bound=GroupEvent)
+V = TypeVar("V")
 
 
 class RecentEvents(Generic[E]):
@@ -39,7 +49,10 @@ class RecentEvents(Generic[E]):
 
     def add(self, event: E) -> None:
         """Add an event."""
+        event = shortened(event)
         events = self._by_group.setdefault(event.group_id, deque(maxlen=self._per_group))
+        if events and len(event.group_id) > TEXT_MAX:
+            event = _with(event, {"group_id": events[-1].group_id})  # which is there once
         self._by_group.move_to_end(event.group_id)
         self._count += len(events) < self._per_group
         events.append(event)
@@ -61,3 +74,32 @@ class RecentEvents(Generic[E]):
     def forget(self, group_id: str) -> None:
         """Drop the events of one group."""
         self._count -= len(self._by_group.pop(group_id, ()))
+
+
+def shortened(value: V) -> V:
+    """Return an event, or another fact, without what no story keeps of its texts.
+
+    The group's id stays as it is.
+    """
+    changed: dict[str, str] = {}
+    kind: Any = type(value)
+    for name in _texts(kind):
+        text = getattr(value, name)
+        if text is None or len(text) <= TEXT_MAX:
+            continue
+        if name not in IDS:
+            changed[name] = cut(text)
+        elif len(text) > ID_MAX:
+            changed[name] = f"{text[: ID_MAX // 2]}…{text[1 - ID_MAX // 2 :]}"
+    return _with(value, changed) if changed else value
+
+
+def _with(value: Any, changed: dict[str, str]) -> Any:
+    return replace(value, **changed)
+
+
+@cache
+def _texts(kind: Any) -> tuple[str, ...]:
+    """Return the names of the fields that are texts, and no words of ours."""
+    texts = [each.name for each in fields(kind) if each.type in ("str", "str | None")]
+    return tuple(each for each in texts if each != "group_id")

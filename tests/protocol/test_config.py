@@ -83,6 +83,7 @@ OURS = {
     "replica.election.timeout.ms",
     "replica.port",
     "console.port",
+    "console.hosts",
     "console.actions.enable",
     "metrics.groups.max",
 }

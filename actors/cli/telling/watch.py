@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from protocol.stories.story import RebalanceStory
 
 PORT_MAX: Final = 65_535
+CONSOLE_HOSTS: Final = "--console-hosts"
 HEADER: Final = (
     "group", "type", "state", "members", "epoch", "target epoch", "behind", "offsets", "lag",
 )  # fmt: skip
@@ -85,6 +86,13 @@ def add_parser(subparsers: _SubParsersAction[ArgumentParser]) -> None:
         help="serve pages and metrics there (default host: 127.0.0.1; port 0 takes a free one)",
     )
     parser.add_argument(
+        CONSOLE_HOSTS,
+        type=_host_names,
+        default=(),
+        metavar="NAME,...",
+        help="further host names under which the console is asked; addresses always work",
+    )
+    parser.add_argument(
         "--once", action="store_true", help="only print the groups as they are now, and end"
     )
     parser.add_argument(
@@ -130,7 +138,7 @@ def run(args: Namespace) -> int:
     console: ConsoleThread | None = None
     try:
         if args.console is not None:
-            console = _console(session, ends, options, args.console)
+            console = _console(session, ends, options, args)
         with _stopped_by_signals() as stop, _first_read(session, args) as printer.progress:
             session.run(stop, is_once=args.once)
         if args.once and session.is_loaded:
@@ -146,16 +154,20 @@ def run(args: Namespace) -> int:
 
 
 def _console(
-    session: WatchSession, ends: PartitionEnds, options: Options, address: str
+    session: WatchSession, ends: PartitionEnds, options: Options, args: Namespace
 ) -> ConsoleThread:
+    from actors.console.hosts import KnownHosts
     from actors.watching.console import WatchedSource
     from actors.watching.serving import ConsoleThread
 
+    address: str = args.console
     host, _, port = address.rpartition(":")
     if not port.isascii() or not port.isdigit() or int(port) > PORT_MAX:
         raise BadInputError(f"--console takes a port, or HOST:PORT, and not {address!r}")
     source = WatchedSource(session, options.bootstrap, ends, options.metrics)
-    console = ConsoleThread(source, host.strip("[]") or LOCAL_HOST, int(port))
+    bound = host.strip("[]") or LOCAL_HOST
+    hosts = KnownHosts((bound, *args.console_hosts), CONSOLE_HOSTS)
+    console = ConsoleThread(source, bound, int(port), hosts)
     shown = host or LOCAL_HOST
     note(f"console: http://{shown}:{console.port}")
     return console
@@ -183,6 +195,16 @@ def _stopped_by_signals() -> Iterator[threading.Event]:
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
+
+
+def _host_names(text: str) -> tuple[str, ...]:
+    from protocol.config import Configs
+    from protocol.config_error import ConfigError
+
+    try:
+        return Configs({"console.hosts": text}).strings("console.hosts")
+    except ConfigError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
 
 
 def _milliseconds(text: str) -> int:

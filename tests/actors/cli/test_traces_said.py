@@ -1,6 +1,7 @@
 """What ``rollcall up`` says about traces, and which variables it passes on."""
 
 import os
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -10,6 +11,7 @@ from actors.cli.up import _environment, _say_where_traces_go
 from actors.telemetry.transports import FILE
 
 OWN_RAY: Any = SimpleNamespace()
+SPEC: Any = SimpleNamespace(traces_path=lambda name: Path(f"/data/traces/{name}.jsonl"))
 
 
 @pytest.fixture(autouse=True)
@@ -31,8 +33,14 @@ def test_an_external_ray_is_given_the_variables_of_telemetry_and_no_others(
 @pytest.mark.parametrize(
     ("node", "environ", "said"),
     [
-        (OWN_RAY, {}, "Traces go nowhere."),
-        (None, {}, "Traces go where the variables of `ray start` say."),
+        (OWN_RAY, {}, "Traces go to files: /data/traces/<process>.jsonl."),
+        (OWN_RAY, {"OTEL_TRACES_EXPORTER": "none"}, "Traces go nowhere."),
+        (
+            None,
+            {},
+            "Traces go where the variables of `ray start` say,"
+            " otherwise to files: /data/traces/<process>.jsonl.",
+        ),
         (None, {FILE: "/l/t.jsonl"}, "Traces go to files: /l/t-<pid>.jsonl."),
         (
             OWN_RAY,
@@ -50,5 +58,5 @@ def test_up_says_where_traces_go(
 ) -> None:
     for name, text in environ.items():
         monkeypatch.setenv(name, text)
-    _say_where_traces_go(node)
+    _say_where_traces_go(node, SPEC)
     assert capsys.readouterr().err == f"rollcall: {said}\n"

@@ -73,8 +73,10 @@ def test_up_status_and_down_find_each_other_through_ray(ray_dir: Path, tmp_path:
         status = json.loads(shown.stdout)
         assert status["bootstrap"] == bootstrap
         assert len(status["workers"]) == 2
-        assert "Traces go where the variables of `ray start` say." in done.stderr
-        assert status["coordinators"][0]["traces"] == {"go": "nowhere", "is_failing": False}
+        own = f"to files: {data / 'traces' / '<process>.jsonl'}"
+        said = f"Traces go where the variables of `ray start` say, otherwise {own}."
+        assert said in done.stderr
+        assert status["coordinators"][0]["traces"] == {"go": own, "is_failing": False}
         second = rollcall(*up[:-1], tmp_path / "other", *one, RAY_TMPDIR=str(ray_dir))
         assert second.returncode == ExitCode.ALREADY_RUNNING
         assert "A Rollcall cluster is already running on this Ray" in second.stderr
@@ -98,7 +100,7 @@ def test_up_status_and_down_find_each_other_through_ray(ray_dir: Path, tmp_path:
     finally:
         assert rollcall("down", "--data-dir", data).returncode == 0
     log = (data / "logs" / "coordinator-0.log").read_text()
-    assert "traces go nowhere\n" in log
+    assert f"traces go {own}\n" in log
     assert f"traces go {where}\n" in log
 
 

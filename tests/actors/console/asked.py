@@ -26,7 +26,7 @@ async def ask(
     """Send one request; ``sec_fetch_site`` is the header Sec-Fetch-Site."""
     url = urlsplit(target)
     sent: list[Any] = []
-    given = {"host": "console:80", **{name.replace("_", "-"): v for name, v in headers.items()}}
+    given = {"host": "127.0.0.1:80", **{name.replace("_", "-"): v for name, v in headers.items()}}
     scope = {
         "type": "http", "asgi": {"version": "3.0"}, "http_version": "1.1", "method": method,
         "scheme": "http", "path": url.path, "raw_path": url.path.encode(), "root_path": "",

@@ -4,8 +4,17 @@ from dataclasses import replace
 
 from actors.console.drawing import MEMBERS_DRAWN, UNITS_DRAWN, by_number, ownership, steps
 from actors.console.source import Member
-from protocol.stories.story import Move, Wait, Waited, Who
-from tests.actors.console.sources import detail, member, story
+from actors.console.views import group_sections
+from protocol.stories.story import (
+    MOVES_MAX,
+    Move,
+    RebalanceStory,
+    StoryOutcome,
+    Wait,
+    Waited,
+    Who,
+)
+from tests.actors.console.sources import NOW_MS, detail, member, story
 
 
 def test_what_moved_last_is_marked_where_it_came_and_where_it_went() -> None:
@@ -21,6 +30,40 @@ def test_what_moved_last_is_marked_where_it_came_and_where_it_went() -> None:
         ("nobody", "orders-1: nobody"),
         ("nobody", "orders-2: nobody"),
     }
+
+
+def legend(*stories: RebalanceStory) -> str:
+    shown = detail(units=tuple(f"orders-{n}" for n in range(200)), stories=stories)
+    return " ".join(group_sections(shown, NOW_MS, can_remove=False)["owners"].split("<ul")[1:])
+
+
+def test_the_legend_says_how_many_of_many_moves_are_marked() -> None:
+    moves = tuple(Move(unit=f"orders-{n}", before="web-3", after="web-1") for n in range(MOVES_MAX))
+    many = story(moved=160, total=200, moves=moves, more_moves=140)
+    drawn = ownership(detail(stories=(many,)))
+    assert drawn is not None
+    assert (len(drawn.moves.by_unit), drawn.moves.count) == (MOVES_MAX, 160)
+    assert "20 of 160 moves of that rebalance are marked" in legend(many)
+    assert "are marked" not in legend(story())
+
+
+def test_a_rebalance_whose_moves_are_not_kept_is_not_taken_for_an_earlier_one() -> None:
+    counted = story(number=2, moved=70_000, moves=(), more_moves=70_000)
+    assert "0 of 70,000 moves of that rebalance are marked" in legend(story(), counted)
+    unknown = story(number=2, moved=None, moves=())
+    drawn = ownership(detail(stories=(story(), unknown)))
+    assert drawn is not None
+    assert not {each.kind for each in drawn.cells} & {"moved", "left"}
+    assert "what the last rebalance moved is not known" in legend(story(), unknown)
+    for nothing in (
+        story(number=2, moved=0, moves=()),
+        story(number=2, moved=None, moves=(), outcome=StoryOutcome.RESTARTED),
+        story(number=2, moved=None, moves=(), outcome=StoryOutcome.UNCHANGED),
+    ):
+        drawn = ownership(detail(stories=(story(), nothing)))
+        assert drawn is not None
+        assert {each.kind for each in drawn.cells} > {"moved"}, "the one before it is meant"
+        assert "not known" not in legend(story(), nothing)
 
 
 def test_members_with_one_name_are_not_mixed_up() -> None:

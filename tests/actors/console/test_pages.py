@@ -4,7 +4,7 @@ import asyncio
 import json
 import re
 from html.parser import HTMLParser
-from urllib.parse import quote, urlencode
+from urllib.parse import quote, unquote, urlencode
 
 import pytest
 
@@ -12,13 +12,22 @@ from actors.console import streams as streams_module
 from actors.console.app import HEADERS, NOT_FOUND, ConsolePages
 from actors.console.hub import GROUPS_KEPT, PACE_MS, Hub
 from actors.console.selection import ROWS_MAX, SORTS
-from actors.console.source import GroupList
-from actors.console.views import TYPES
+from actors.console.source import GroupList, Offset
+from actors.console.views import LINK_MAX, TYPES, group_link
 from tests.actors.console.asked import Answer, ask
-from tests.actors.console.sources import HOSTILE, NOW_MS, FakeSource, cluster, detail, group, story
+from tests.actors.console.sources import (
+    HOSTILE,
+    NOW_MS,
+    FakeSource,
+    cluster,
+    detail,
+    group,
+    member,
+    story,
+)
 
 PAGES = ("/", "/group?id=orders", "/cluster")
-SAME = {"origin": "http://console:80", "sec_fetch_site": "same-origin"}
+SAME = {"origin": "http://127.0.0.1:80", "sec_fetch_site": "same-origin"}
 
 
 class Console:
@@ -111,6 +120,28 @@ def test_hostile_names_are_text_in_streams_too() -> None:
                 assert "<script" not in text and "<img" not in text
 
     asyncio.run(test())
+
+
+def test_names_as_long_as_clients_may_make_them_leave_pages_small() -> None:
+    long = "\u202e<" * 16_000
+
+    def setting(source: FakeSource) -> None:
+        members = [member(f"{n}{long}", f"{long}-{n}") for n in range(200)]
+        offsets = [Offset(unit=f"{long}-{n}", committed=1, end=2) for n in range(300)]
+        source.may_act = True
+        source.list = GroupList(groups=[group(f"{n}{long}") for n in range(100)])
+        source.details["orders"] = detail(members=members, offsets=offsets, units=())
+
+    for target in ("/", "/group?id=orders"):
+        answer = get(target, setting=setting)
+        assert answer.status == 200
+        assert len(answer.body) < 2 << 20
+        for tag, said in Elements(answer.text).tags:
+            assert tag != "a" or len(said["href"] or "") <= LINK_MAX
+    usual = "\N{KISS}" * 255
+    assert usual in unquote(group_link(usual)), (
+        "names of usual lengths have links, whatever they are"
+    )
 
 
 def test_the_page_of_a_group_tells_its_story() -> None:
@@ -321,14 +352,14 @@ def removal(
 def test_a_member_is_removed_by_a_form_of_this_console_alone() -> None:
     removed = ("orders", "web-1-id", "removed by an operator, in the console")
     assert removal(**SAME) == (303, [removed])
-    assert removal(origin="http://console:80") == (303, [removed]), "an older browser"
+    assert removal(origin="http://127.0.0.1:80") == (303, [removed]), "an older browser"
     assert removal(form="id=orders&member=web-1-id&reason=x", **SAME) == (
         303, [("orders", "web-1-id", "x")])  # fmt: skip
     assert removal() == (403, [])
     assert removal(sec_fetch_site="same-origin") == (403, [])
     assert removal(origin="http://elsewhere:80") == (403, [])
     assert removal(origin="null") == (403, [])
-    assert removal(origin="http://console:80", sec_fetch_site="cross-site") == (403, [])
+    assert removal(origin="http://127.0.0.1:80", sec_fetch_site="cross-site") == (403, [])
     assert removal(form="id=orders&member=nobody", **SAME) == (404, [])
     assert removal(form="id=" + "x" * 20_000, **SAME) == (413, [])
 

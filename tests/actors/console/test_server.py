@@ -20,7 +20,9 @@ HOST = "127.0.0.1"
 async def get(port: int, path: str) -> bytes:
     reader, writer = await asyncio.open_connection(HOST, port)
     try:
-        writer.write(f"GET {path} HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n".encode())
+        writer.write(
+            f"GET {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n".encode()
+        )
         return await asyncio.wait_for(reader.read(), WITHIN_S)
     except ConnectionError:
         return b""
@@ -66,7 +68,9 @@ def test_a_taken_port_is_an_error() -> None:
     asyncio.run(test())
 
 
-@pytest.mark.parametrize("said", [b"", b"GET / HT", b"GET /metrics HTTP/1.1\r\nHost: h\r\n\r\nGET"])
+@pytest.mark.parametrize(
+    "said", [b"", b"GET / HT", b"GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\nGET"]
+)
 def test_a_client_that_does_not_end_its_request_is_dropped(said: bytes) -> None:
     async def test(_: ConsoleServer, port: int, __: FakeSource) -> None:
         reader, writer = await asyncio.open_connection(HOST, port)
@@ -115,7 +119,7 @@ def test_a_browser_that_does_not_read_its_stream_is_dropped(
         asleep.setblocking(False)
         await asyncio.get_running_loop().sock_connect(asleep, (HOST, port))
         await asyncio.get_running_loop().sock_sendall(
-            asleep, b"GET /events?page=groups HTTP/1.1\r\nHost: h\r\n\r\n"
+            asleep, b"GET /events?page=groups HTTP/1.1\r\nHost: localhost\r\n\r\n"
         )
         numbers = iter(range(10**9))
 
@@ -136,7 +140,7 @@ def test_a_stream_ends_when_its_browser_goes_and_when_the_console_closes() -> No
         streams = server.pages.streams
         for number in range(2):
             reader, writer = await asyncio.open_connection(HOST, port)
-            writer.write(b"GET /events?page=cluster HTTP/1.1\r\nHost: h\r\n\r\n")
+            writer.write(b"GET /events?page=cluster HTTP/1.1\r\nHost: localhost\r\n\r\n")
             assert b"text/event-stream" in await reader.readuntil(b"\r\n\r\n")
             assert streams.count == 1
             if number == 0:

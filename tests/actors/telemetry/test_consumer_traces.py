@@ -5,15 +5,16 @@ from typing import Any
 from actors.telemetry.rebalance_traces import LateSpans, RebalanceTraces, Trace
 from protocol.groups.effects import AssignmentFailed
 from protocol.groups.facts import GroupConverted
-from tests.actors.telemetry.facts import NOW, member_event, target_assigned
+from tests.actors.telemetry.causes import told
+from tests.actors.telemetry.facts import NOW, member_event, reconciled, target_assigned
 from tests.protocol.groups.consumer.consumer_talk import ConsumerTalk
 from tests.protocol.groups.conversation import GROUP
 
 
 def traces_of(talk: ConsumerTalk) -> list[Trace]:
     traces = RebalanceTraces()
-    told = [trace for fact in talk.facts for trace in traces.tell(fact, None)]
-    return [trace for trace in told if not isinstance(trace, LateSpans)]
+    found = [trace for fact in talk.facts for trace in traces.tell(fact, None)]
+    return [trace for trace in found if not isinstance(trace, LateSpans)]
 
 
 def said(trace: Trace, *names: str) -> list[Any]:
@@ -44,6 +45,15 @@ def test_a_join_is_traced_until_every_member_has_its_target() -> None:
     assert (second.started_ms, second.ended_ms) == (began_ms, began_ms + 300)
     names = [stretch.name for stretch in second.spans]
     assert names == ["trigger", "wait", "assign", "write", "reconcile"]
+
+
+def test_what_nobody_knows_is_left_out() -> None:
+    unknown = target_assigned(partitions_moved=-1, in_place=None, queue_ms=None, assignor_ms=None)
+    for fact, is_known in ((unknown, False), (target_assigned(partitions_moved=0), True)):
+        spans = {each.name: each for each in told.spans([fact, reconciled()])}
+        root = dict(spans["rebalance: member left"].attributes or {})
+        assert root.get("rollcall.partitions.moved") == (0 if is_known else None)
+        assert ("assign" in spans) is is_known
 
 
 def test_the_stretches_tell_the_wait_for_the_interval_from_the_run_in_a_worker() -> None:

@@ -10,8 +10,10 @@ import pytest
 from opentelemetry.sdk.trace.export import SpanExportResult
 
 from actors.logs.leader_changes import ChangeReason, LeaderChange, leader_messages
+from actors.telemetry import observer
 from actors.telemetry.drops import TelemetryDrops
 from actors.telemetry.observer import Telemetry, traces_go
+from actors.telemetry.trace_budget import BURST_MAX, TraceBudget
 from actors.telemetry.traces import Traces
 from actors.telemetry.transports import FILE
 from tests.actors.telemetry.facts import NOW, rebalance
@@ -55,6 +57,43 @@ def no_otel_variables(monkeypatch: pytest.MonkeyPatch) -> None:
 )
 def test_where_traces_go_is_said_without_secrets(environ: dict[str, str], expected: str) -> None:
     assert traces_go(environ) == expected
+
+
+@pytest.mark.parametrize(
+    ("environ", "has_own"),
+    [
+        ({}, True),
+        ({"OTEL_SDK_DISABLED": "false", "OTEL_SERVICE_NAME": "shop"}, True),
+        ({"OTEL_SDK_DISABLED": "true"}, False),
+        ({"OTEL_TRACES_EXPORTER": "none"}, False),
+        ({FILE: "/logs/traces.jsonl"}, False),
+        (OTLP, False),
+    ],
+)
+def test_a_process_has_a_file_of_its_own_where_nothing_says_otherwise(
+    environ: dict[str, str], has_own: bool, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    for name, text in environ.items():
+        monkeypatch.setenv(name, text)
+    own = tmp_path / "traces" / "coordinator-0.jsonl"
+    said = f"to files: {own.with_stem('<process>')}"
+    assert (traces_go(os.environ, own) == said) is has_own
+
+
+def test_a_processs_own_file_takes_traces_within_a_budget(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(observer, "TraceBudget", lambda: TraceBudget(lambda: 0.0))
+    caplog.set_level(logging.INFO, "rollcall.telemetry")
+    own = tmp_path / "traces" / "coordinator-0.jsonl"
+    telemetry = Telemetry({}, own_file=own)
+    assert telemetry.run_context("orders", 1) == "", "workers export nothing"
+    for _ in range(BURST_MAX + 20):
+        telemetry.observe(rebalance())
+    telemetry.close(WITHIN_S)
+    assert own.read_text().count('"name":"rebalance: member left"') == BURST_MAX
+    assert telemetry.drops.unwritten == 20
+    assert "20 rebalances have no trace" in caplog.text
 
 
 def test_whether_the_last_export_failed_is_known(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -23,6 +23,7 @@ from failover.group_counts import GroupCounts
 from protocol.groups.facts import GroupConverted, GroupDeleted, RebalanceOutcome, TopicsCause
 from protocol.groups.group_type import GroupSummary
 from protocol.stories.causes import Cause
+from protocol.stories.story import GROUP_ID_MAX
 from tests.actors.telemetry.facts import NOW, member_event, rebalance, reconciled, target_assigned
 from tests.actors.telemetry.test_metrics import Clock
 from tests.protocol.groups.consumer.consumer_talk import ConsumerTalk
@@ -61,6 +62,13 @@ def test_no_group_is_shown_when_none_is_wanted() -> None:
     found = shown(GroupMetrics(Clock()), Shard(a=1, b=2), 0)
     assert found[GROUP_MEMBERS] == []
     assert (found[GROUPS_LEFT_OUT], found[MEMBERS_LEFT_OUT]) == (2, 3)
+
+
+def test_a_group_with_a_long_id_is_summed_with_the_others() -> None:
+    """Of ids as long as clients may make them, a Collector would not take fifty."""
+    found = shown(GroupMetrics(Clock()), Shard(**{"x" * (GROUP_ID_MAX + 1): 9, "a": 1}), 50)
+    assert found[GROUP_MEMBERS] == [["a", 1]]
+    assert (found[GROUPS_LEFT_OUT], found[MEMBERS_LEFT_OUT]) == (1, 9)
 
 
 def test_the_ranking_is_that_of_sorting_all_groups() -> None:

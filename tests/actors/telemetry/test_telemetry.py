@@ -14,6 +14,7 @@ from opentelemetry.sdk.trace import ReadableSpan
 from opentelemetry.sdk.trace.export import SpanExporter, SpanExportResult
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
+from actors.stories.waiting_facts import BATCH_MAX
 from actors.telemetry import observer as telemetry_module
 from actors.telemetry.drops import TelemetryDrops
 from actors.telemetry.observer import Telemetry, exports_traces
@@ -191,7 +192,7 @@ def test_static_members_that_come_back_at_once_have_as_many_traces_as_stories(
     telemetry.close()
     assert (telemetry.drops.spans, telemetry.drops.facts) == (0, 0)
     told = Counter(each["name"] for each in spans_in(tmp_path) if not each.get("parentSpanId"))
-    batches = -(-401 // telemetry_module.TURN_FACTS_MAX) + 1  # the first fact may come alone
+    batches = -(-401 // BATCH_MAX) + 1  # the first fact may come alone
     assert told["rebalance: member left"] == 1
     assert 0 < told[CAME_BACK] <= batches * (STORIES_PER_GROUP + 1)
 
@@ -261,15 +262,15 @@ def test_each_fact_is_one_sentence_in_the_log(
 def test_a_flood_of_like_events_ends_in_one_sentence(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO, "rollcall.groups")
     telemetry = Telemetry({})
-    for i in range(telemetry_module.TURN_FACTS_MAX):
+    for i in range(BATCH_MAX):
         telemetry.observe(member_event(member_id=f"m{i}"))
     telemetry.close()
     single = telemetry_module.SAID_SINGLY_MAX
-    assert len(caplog.messages) < telemetry_module.TURN_FACTS_MAX
+    assert len(caplog.messages) < BATCH_MAX
     summed = [message for message in caplog.messages if "members left" in message]
     assert summed
     told = sum(int(message.split(": ")[1].split()[0]) for message in summed)
-    assert told + len(caplog.messages) - len(summed) == telemetry_module.TURN_FACTS_MAX
+    assert told + len(caplog.messages) - len(summed) == BATCH_MAX
     assert len(caplog.messages) - len(summed) >= single
 
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import http.client
 import socket
 import urllib.request
 from contextlib import closing
 
 import pytest
 
+from actors.console.hosts import KnownHosts
 from actors.errors import FailureError
 from actors.telemetry.group_metrics import GroupMetrics
 from actors.watching.console import WatchedSource
@@ -46,6 +48,18 @@ def test_the_same_pages_are_served() -> None:
         assert "t-0" in group
         assert "records, 1 offsets" in page(console.port, "/cluster")
         assert 'kafka_consumergroup_members{consumergroup="g"' in page(console.port, "/metrics")
+
+
+def test_other_host_names_are_refused_and_the_option_adds_some() -> None:
+    hosts = KnownHosts(("kafka.example.com",), "--console-hosts")
+    with closing(ConsoleThread(watched_source(), HOST, 0, hosts)) as console:
+        for host, status in (("kafka.example.com", 200), ("evil.example", 421)):
+            asked = http.client.HTTPConnection(HOST, console.port, timeout=WITHIN_S)
+            asked.request("GET", "/", headers={"host": host})
+            answer = asked.getresponse()
+            assert answer.status == status
+            assert (b"--console-hosts" in answer.read()) == (status == 421)
+            asked.close()
 
 
 def test_a_port_that_is_taken() -> None:

@@ -121,7 +121,7 @@ def test_a_cluster_that_exports_nothing_is_not_measured(
 def test_the_telemetry_of_the_benchmark_is_not_that_of_its_clusters(tmp_path: Path) -> None:
     ours = {"PATH": "p", "OTEL_TRACES_EXPORTER": "otlp", FILE: "f"}
     off, again, files, hanging = environments(ours, tmp_path, "http://h").values()
-    assert off == again == {"PATH": "p"}
+    assert off == again == {"PATH": "p", "OTEL_SDK_DISABLED": "true"}
     assert files == {"PATH": "p", FILE: str(tmp_path / "traces.jsonl")}
     assert hanging["OTEL_EXPORTER_OTLP_ENDPOINT"] == "http://h"
 
@@ -160,6 +160,7 @@ def test_the_pages_of_the_console_are_opened_and_closed_again(
     assert opened.case.endswith("5 pages by their streams: open")
     assert closed.rounds[0][console_cost.ADDED] == 0
     assert opened.rounds[0].keys() >= {"rebalances_per_s", "late_rebalances"}
+    assert console_cost.ASKED_PER_S not in opened.rounds[0], "the console is not counted"
     assert asked.case.endswith("asked for without a browser")
     assert asked.rounds[0][console_cost.ASKED_PER_S] > 1
     assert source.groups_asked >= {"console-0", "console-1"}

@@ -1,12 +1,13 @@
 """Names and reasons come from clients, and may be anything: a story stays short and true."""
 
 import json
+from dataclasses import fields
 
-from protocol.groups.facts import MemberEventKind, RebalanceTrigger
+from protocol.groups.facts import MemberEvent, MemberEventKind, RebalanceTrigger
 from protocol.stories.json_form import STORY_BYTES_MAX, read, write
-from protocol.stories.recent_events import EVENTS_PER_GROUP
+from protocol.stories.recent_events import EVENTS_PER_GROUP, ID_MAX, RecentEvents
 from protocol.stories.sentence import sentence
-from protocol.stories.story import EVENTS_MAX, GROUP_ID_MAX, TEXT_MAX
+from protocol.stories.story import EVENTS_MAX, GROUP_ID_MAX, TEXT_MAX, cut
 from protocol.stories.teller import StoryTeller
 from tests.protocol.stories.facts import NOW, event, rebalance, reconciled, share, target
 
@@ -112,3 +113,26 @@ def test_a_story_is_read_as_it_was_written() -> None:
         data = write(story)  # type: ignore[arg-type]
         assert write(read(data)) == data
         assert json.loads(data)["group_id"] == "orders"
+
+
+def test_events_that_wait_keep_what_stories_show_of_their_texts() -> None:
+    """They are up to fifty thousand: at the lengths that clients may send, they take gigabytes."""
+    long, recent = "x" * 32_000, RecentEvents[MemberEvent](EVENTS_PER_GROUP, 10)
+    texts = [each.name for each in fields(MemberEvent) if each.type in ("str", "str | None")]
+    for number in range(3):
+        given = {each: f"{long}-{number}" for each in texts if each != "group_id"}
+        recent.add(event(group_id="".join((*long, "!")), time_ms=NOW + number, **given))
+    kept = recent.take(f"{long}!", NOW, NOW + 9, NOW + 9)
+    assert len(kept) == 3
+    for each in kept:
+        assert all(len(getattr(each, name)) <= ID_MAX for name in texts if name != "group_id")
+        assert each.group_id is kept[0].group_id, "it is there once"
+    assert len({each.member_id for each in kept}) == 3, "ids end with what makes them unique"
+    assert kept[0].reason == cut(long)
+
+
+def test_events_with_texts_of_usual_lengths_are_kept_as_they_are() -> None:
+    recent = RecentEvents[MemberEvent](EVENTS_PER_GROUP, 10)
+    given = event(member_id="m" * ID_MAX, reason="r" * TEXT_MAX, client_software="a b")
+    recent.add(given)
+    assert recent.take("orders", NOW, NOW, NOW) == [given]
