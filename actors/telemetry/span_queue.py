@@ -32,7 +32,6 @@ SPAN_BYTES: Final = 256
 ATTRIBUTE_BYTES: Final = 24
 LINK_BYTES: Final = 48
 
-
 LOOK_S: Final = 0.5
 """How often to look, while a span waits for room, whether that is still wanted."""
 

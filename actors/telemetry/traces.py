@@ -46,15 +46,6 @@ ROOTS_MAX: Final = 1_000
 """Traces that have ended, to which a late span can be added."""
 
 
-LOOK_S: Final = 0.5
-"""How often to look, while a span waits for room, whether that is still wanted."""
-
-
-def no_wait() -> float:
-    """Return that a span never waits for room."""
-    return 0.0
-
-
 class Traces:
     """Exports a trace for each rebalance; used by one thread."""
 

@@ -11,9 +11,9 @@ from confluent_kafka.admin import NewPartitions
 from tests.clients import confluent, wire
 from tests.clients.confluent import admin, create_topics
 from tests.clients.java import PROGRAMS, java
-from tests.clients.lone_member import LoneMember
 from tests.clients.modern_members import ConsumerMember, Member, ShareMember, StreamsMember
 from tests.exchange.watched_kafka import TOPIC
+from tests.exchange.watched_lone_member import LoneMember
 from tests.program import Program
 from tests.waiting import patient, until
 

@@ -11,7 +11,6 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTrace
 from opentelemetry.sdk.trace.export import SpanExporter, SpanExportResult
 
 from actors.metrics.names import LAG
-from actors.stories.waiting_facts import BYTES_MAX
 from actors.telemetry import traces
 from actors.telemetry.group_metrics import GroupMetrics
 from actors.telemetry.observer import Telemetry
@@ -77,7 +76,9 @@ def tell_many(monkeypatch: pytest.MonkeyPatch) -> WatchExports:
     """Tell so many rebalances from the beginning, with queues for some of them."""
     monkeypatch.setenv("OTEL_BSP_MAX_QUEUE_SIZE", "8")
     monkeypatch.setenv("OTEL_BSP_MAX_EXPORT_BATCH_SIZE", "4")
-    monkeypatch.setattr(Telemetry.__init__, "__defaults__", (10, None, BYTES_MAX, None))
+    defaults = Telemetry.__init__.__defaults__
+    assert defaults is not None
+    monkeypatch.setattr(Telemetry.__init__, "__defaults__", (10, *defaults[1:]))
     records = [generation(number, A, *([B] * (number % 2))) for number in range(1, REBALANCES)]
     log = Log(generation(0), *records)
     exports = WatchExports(BOOTSTRAP, GroupMetrics())
@@ -113,7 +114,7 @@ def test_it_waits_for_no_backend_that_fails_and_says_what_was_dropped(
         def export(self, spans: Sequence[ReadableSpan]) -> SpanExportResult:
             return SpanExportResult.FAILURE
 
-    monkeypatch.setattr(traces, "exporter_of", lambda _: Failing())
+    monkeypatch.setattr(traces, "exporter_of", lambda *_: Failing())
     exports = tell_many(monkeypatch)
     exports.close()
     drops = exports._telemetry.drops
@@ -135,7 +136,7 @@ def test_a_backend_that_hangs_is_waited_for_once(
         def shutdown(self) -> None:
             held.set()
 
-    monkeypatch.setattr(traces, "exporter_of", lambda _: Hanging())
+    monkeypatch.setattr(traces, "exporter_of", lambda *_: Hanging())
     monkeypatch.setattr(exporting, "ROOM_S", 0.2)
     monkeypatch.setattr(exporting, "CLOSE_S", 0.2)
     exports = tell_many(monkeypatch)
