@@ -32,6 +32,14 @@ A coordinator starts a timer a bit before it gives a time to the record that say
 """
 
 
+LATE_MS: Final = 15_000
+"""How late a coordinator may remove a member that does not give up its partitions.
+
+Beyond it, the timer has begun anew, and nobody knows when: with a new coordinator, or another
+process of the same instance.
+"""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LastSigns:
     """What the records have of a member that is gone; None: they have nothing.
@@ -70,7 +78,9 @@ def conclude(signs: LastSigns) -> Conclusion:
             f"it was to give up partitions for {seconds(signs.revoking_ms)}, and its rebalance"
             f" timeout is {seconds(signs.rebalance_ms)}"
         )
-        return Conclusion(MemberEventKind.NOT_REVOKED, why)
+        if signs.revoking_ms <= signs.rebalance_ms + LATE_MS:
+            return Conclusion(MemberEventKind.NOT_REVOKED, why)
+        return Conclusion(MemberEventKind.GONE, f"it left or its session ended; {why}")
     silent_ms, session_ms = signs.silent_ms, signs.session_ms
     if silent_ms is None:
         known = "no commit of its own is known" if signs.is_anothers else NEVER_COMMITTED

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from tests.effort import examples
@@ -23,6 +23,7 @@ def lived(seed: int) -> KafkaStreamsGroup:
 
 @settings(max_examples=examples(300), deadline=None)
 @given(seed=st.integers(0, 1 << 32))
+@example(seed=474918)  # a timer that began anew
 def test_all_that_is_true_is_told(seed: int) -> None:
     check_whole(lived(seed))
 
