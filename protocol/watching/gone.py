@@ -35,7 +35,7 @@ A coordinator starts a timer a bit before it gives a time to the record that say
 LATE_MS: Final = 15_000
 """How late a coordinator may remove a member that does not give up its partitions.
 
-Beyond it, the timer has begun anew, and nobody knows when: with a new coordinator, or another
+Beyond it, the timer has begun again, and nobody knows when: with a new coordinator, or another
 process of the same instance.
 """
 
@@ -74,13 +74,7 @@ def conclude(signs: LastSigns) -> Conclusion:
         return Conclusion(MemberEventKind.EXPIRED, why)
     early_ms = min(JITTER_MS, signs.rebalance_ms // 3)
     if signs.revoking_ms is not None and 0 < signs.rebalance_ms - early_ms <= signs.revoking_ms:
-        why = (
-            f"it was to give up partitions for {seconds(signs.revoking_ms)}, and its rebalance"
-            f" timeout is {seconds(signs.rebalance_ms)}"
-        )
-        if signs.revoking_ms <= signs.rebalance_ms + LATE_MS:
-            return Conclusion(MemberEventKind.NOT_REVOKED, why)
-        return Conclusion(MemberEventKind.GONE, f"it left or its session ended; {why}")
+        return _not_revoked(signs.revoking_ms, signs.rebalance_ms)
     silent_ms, session_ms = signs.silent_ms, signs.session_ms
     if silent_ms is None:
         known = "no commit of its own is known" if signs.is_anothers else NEVER_COMMITTED
@@ -95,3 +89,13 @@ def conclude(signs: LastSigns) -> Conclusion:
         why = f"{ago}, and its session timeout is {session}"
         return Conclusion(MemberEventKind.EXPIRED, why)
     return Conclusion(MemberEventKind.GONE, f"it left or its session ended; {ago}")
+
+
+def _not_revoked(revoking_ms: int, rebalance_ms: int) -> Conclusion:
+    why = (
+        f"it was to give up partitions for {seconds(revoking_ms)}, and its rebalance timeout is"
+        f" {seconds(rebalance_ms)}"
+    )
+    if revoking_ms > rebalance_ms + LATE_MS:
+        return Conclusion(MemberEventKind.GONE, f"it left or its session ended; {why}")
+    return Conclusion(MemberEventKind.NOT_REVOKED, why)

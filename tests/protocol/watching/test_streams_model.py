@@ -23,7 +23,7 @@ def lived(seed: int) -> KafkaStreamsGroup:
 
 @settings(max_examples=examples(300), deadline=None)
 @given(seed=st.integers(0, 1 << 32))
-@example(seed=474918)  # a timer that began anew
+@example(seed=474918)  # a timer that began again
 def test_all_that_is_true_is_told(seed: int) -> None:
     check_whole(lived(seed))
 
