@@ -66,22 +66,18 @@ class ApiNotServedError(ClientError):
     """The broker supports no version of an API that this client supports."""
 
 
-class SilentError(ClientError):
+class NoAnswerError(ClientError):
+    """A broker, or none of those that are known, answers."""
+
+    exit_code: ClassVar[ExitCode] = ExitCode.NO_CLUSTER
+
+
+class SilentError(NoAnswerError):
     """A broker did not answer in time; it may be frozen."""
 
-    exit_code: ClassVar[ExitCode] = ExitCode.NO_CLUSTER
 
-
-class UnreachableError(ClientError):
+class UnreachableError(NoAnswerError):
     """A broker cannot be reached or closed the connection; it may be restarting."""
-
-    exit_code: ClassVar[ExitCode] = ExitCode.NO_CLUSTER
-
-
-class NoBrokerError(ClientError):
-    """No broker of those that are known can be reached, or answers in time."""
-
-    exit_code: ClassVar[ExitCode] = ExitCode.NO_CLUSTER
 
 
 class AdminConnection:
@@ -184,7 +180,7 @@ class AdminClient:
                 failed.append(str(error))
                 self._bootstrap.remove(address)
                 self._bootstrap.append(address)
-        raise NoBrokerError("; ".join(failed))
+        raise NoAnswerError("; ".join(failed))
 
     def ask_at(self, address: Address, message: Entity) -> Any:
         """Send a request to one broker; a failed connection is reopened on the next request."""

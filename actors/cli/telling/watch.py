@@ -80,6 +80,20 @@ def add_parser(subparsers: _SubParsersAction[ArgumentParser]) -> None:
         metavar="MS",
         help="that of the groups that are not classic: no record has it (default: %(default)s)",
     )
+    _add_console(parser)
+    parser.add_argument(
+        "--once", action="store_true", help="only print the groups as they are now, and end"
+    )
+    parser.add_argument(
+        "--verbose", action="store_true", help="also show members, partitions and events"
+    )
+    parser.add_argument(
+        "--json", action="store_true", help="print one JSON object a line; with --once an array"
+    )
+    parser.set_defaults(run=run)
+
+
+def _add_console(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--console",
         metavar="[HOST:]PORT",
@@ -92,16 +106,6 @@ def add_parser(subparsers: _SubParsersAction[ArgumentParser]) -> None:
         metavar="NAME,...",
         help="further host names under which the console is asked; addresses always work",
     )
-    parser.add_argument(
-        "--once", action="store_true", help="only print the groups as they are now, and end"
-    )
-    parser.add_argument(
-        "--verbose", action="store_true", help="also show members, partitions and events"
-    )
-    parser.add_argument(
-        "--json", action="store_true", help="print one JSON object a line; with --once an array"
-    )
-    parser.set_defaults(run=run)
 
 
 def run(args: Namespace) -> int:
