@@ -140,7 +140,8 @@ def time_to_ready(place: Place) -> float:
     took = time.monotonic() - began
     process.terminate()
     out, err = process.communicate(timeout=END_S)
-    assert (process.returncode, out, err) == (0, "", "rollcall: Traces go nowhere.\n")
+    traces = place.data_dir / "traces" / "<process>.jsonl"
+    assert (process.returncode, out, err) == (0, "", f"rollcall: Traces go to files: {traces}.\n")
     assert place.processes() == set()
     return took
 
