@@ -14,6 +14,7 @@ from tests.clients.java import PROGRAMS, java
 from tests.clients.modern_members import ConsumerMember, Member, ShareMember, StreamsMember
 from tests.exchange.watched_kafka import TOPIC
 from tests.exchange.watched_lone_member import LoneMember
+from tests.exchange.watched_records import rebalance_without_cause
 from tests.program import Program
 from tests.waiting import patient, until
 
@@ -89,6 +90,7 @@ class WatchedGroup:
         self._count = 0
         self._next_s = 0.0
         self._java: Program | None = None
+        self._is_rewritten = False
         if not wire.partitions(bootstrap, self.topic):
             create_topics(bootstrap, [self.topic], 4)
 
@@ -104,7 +106,9 @@ class WatchedGroup:
             self._next_s = time.monotonic() + TICK_S
 
     def close(self) -> None:
-        """Let all members leave."""
+        """Let all members leave; or vanish, if their broker finds records that it did not write."""
+        if self._is_rewritten:
+            self.members.clear()
         while self.members:
             self.leave()
         if self._java is not None:
@@ -143,6 +147,11 @@ class WatchedGroup:
     def subscribe_more(self) -> None:
         """Let the first member subscribe to another topic, too."""
         self.members[0].subscribe(self.topic, TOPIC)
+
+    def rebalance_without_cause(self) -> None:
+        """Let the log have a rebalance of this group, and not why there was one."""
+        self._is_rewritten = True
+        rebalance_without_cause(self._bootstrap, self.group_id, self.tick)
 
     # --- a classic group with one member, which sends its requests by itself
 

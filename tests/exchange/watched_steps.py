@@ -40,6 +40,15 @@ _CHANGED: Final = "its topics have changed .inferred"
 _HASH: Final = "hash is another one"
 
 
+_WITHOUT_CAUSE: Final = Step(
+    WatchedGroup.rebalance_without_cause,
+    "it was rebalanced, and the records do not say why .inferred",
+    Cause.NOT_RECORDED,
+    "neither a member nor the hash of the topics changed",
+)
+"""The last one of a group: what its coordinator writes after it does not follow."""
+
+
 def _comes_and_goes(kind: str) -> tuple[Step, ...]:
     """Return what is told of the second and third member: one leaves, one vanishes."""
     return (
@@ -150,6 +159,11 @@ _CONSUMER: Final = (
     ),
 )
 
+_PARTIAL: Final = (
+    Step(WatchedGroup.join, r"member \S*partial-1 .*joined", Cause.JOINED),
+    _WITHOUT_CAUSE,
+)
+
 _SHARE_STATE: Final = "more of its partitions may be assigned; 4 partitions newly"
 _SHARE: Final = (
     Step(WatchedGroup.join, "member .* joined", Cause.JOINED),
@@ -159,6 +173,7 @@ _SHARE: Final = (
     Step(WatchedGroup.subscribe_more, f"member .*{_SUBSCRIBES}", Cause.SUBSCRIBED),
     Step(WatchedGroup.join_java, f"member {JAVA} .*joined", Cause.JOINED),
     Step(WatchedGroup.leave_java, f"member {JAVA} .*is gone .inferred", Cause.GONE, GONE),
+    _WITHOUT_CAUSE,
 )
 
 _READY: Final = "all topics of its topology exist now; 8 tasks newly"
@@ -192,12 +207,14 @@ _FLOWS: Final = (
         Cause.NOT_REVOKED,
         "it was to give up partitions for",
     ),
+    _WITHOUT_CAUSE,
 )
 
 STEPS: Final[Mapping[str, tuple[str, tuple[Step, ...]]]] = {
     "older": ("classic", _CLASSIC),
     LONE: ("classic", _LONE),
     "modern": ("consumer", _CONSUMER),
+    "partial": ("consumer", _PARTIAL),
     "share": ("share", _SHARE),
     "flows": ("streams", _FLOWS),
     "streams": ("streams", _STREAMS),
