@@ -28,7 +28,10 @@ REQUEST_S: Final = 10.0
 
 REQUEST_BYTES_MAX: Final = 16_384
 CONNECTIONS_MAX: Final = 256
-"""The connections that are served at a time; others are closed at once."""
+"""The connections that are served at a time.
+
+For one more, that is closed which has sent no request for the longest; if all have, the new one.
+"""
 
 IDLE_S: Final = 10
 STOP_S: Final = 2
@@ -43,17 +46,15 @@ class BoundedProtocol(H11Protocol):
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as asyncio calls it
         """Take a connection, or close it."""
-        if self.limits.connections >= CONNECTIONS_MAX:
+        if not self.limits.take_place():
             transport.abort()
             return
-        self.limits.connections += 1
         super().connection_made(transport)
         app = self.app
-        self._slow = self.loop.call_later(self.limits.request_s, transport.abort)
+        self._await_request()
 
         async def with_abort(scope: Scope, receive: Receive, send: Send) -> None:
-            if self._slow is not None:
-                self._slow.cancel()
+            self._stop_waiting()
             await app({**scope, ABORT: transport.abort}, receive, send)
 
         self.app = with_abort
@@ -61,26 +62,49 @@ class BoundedProtocol(H11Protocol):
     def on_response_complete(self) -> None:
         """Wait for the next request of the connection, for a while."""
         super().on_response_complete()
-        if self._slow is not None:
-            self._slow.cancel()
+        self._stop_waiting()
         if not self.transport.is_closing():
-            self._slow = self.loop.call_later(self.limits.request_s, self.transport.abort)
+            self._await_request()
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Give up the connection's place."""
         if self._slow is None:
             return
-        self._slow.cancel()
+        self._stop_waiting()
         self.limits.connections -= 1
         super().connection_lost(exc)
 
+    def _await_request(self) -> None:
+        self._slow = self.loop.call_later(self.limits.request_s, self.transport.abort)
+        self.limits.waiting[self.transport] = None
+
+    def _stop_waiting(self) -> None:
+        if self._slow is not None:
+            self._slow.cancel()
+        self.limits.waiting.pop(self.transport, None)
+
 
 class ConsoleLimits:
-    """What the clients of one server take."""
+    """What the clients of one server take.
+
+    ``waiting`` are the connections without a request, those first that have waited longest.
+    """
 
     def __init__(self, request_s: float = REQUEST_S) -> None:
         self.connections = 0
+        self.waiting: dict[asyncio.Transport, None] = {}
         self.request_s = request_s
+
+    def take_place(self) -> bool:
+        """Count one more connection, if there is room or one without a request makes room."""
+        if self.connections >= CONNECTIONS_MAX:
+            silent = next(iter(self.waiting), None)
+            if silent is None:
+                return False
+            del self.waiting[silent]
+            silent.abort()  # its place is counted until its end, in the event loop's next turn
+        self.connections += 1
+        return True
 
 
 class Bounded:

@@ -459,7 +459,7 @@ ROWS: Final = (
         LAG_LEFT_OUT,
         "{record}",
         ("kafka_consumergroup_lag_left_out", "rollcall.consumergroup.lag-left-out"),
-        "Sum of the lag in a watched cluster of groups that are not shown one by one.",
+        "Sum of the known lag in a watched cluster of groups that are not shown one by one.",
     ),
     _of_lag(
         OFFSETS_LEFT_OUT,

@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING, Final
 from opentelemetry.sdk.trace import ReadableSpan, SpanProcessor
 from opentelemetry.sdk.trace.export import SpanExporter, SpanExportResult
 
+from protocol.stories.story import TEXT_MAX
+
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-    from typing import Any
+    from collections.abc import Callable
 
     from actors.telemetry.drops import TelemetryDrops
 
@@ -27,10 +28,12 @@ WAITING_BYTES_MAX: Final = 32 << 20
 """Bytes of spans that wait for the exporter."""
 
 SPAN_BYTES: Final = 256
-"""What a span takes beside its texts; a link and an attribute take less."""
+"""What a span takes beside its attributes; a link and an event take less."""
 
-ATTRIBUTE_BYTES: Final = 24
 LINK_BYTES: Final = 48
+EVENT_BYTES: Final = 64
+ATTRIBUTE_BYTES: Final = 64 + 4 * TEXT_MAX
+"""The most that an attribute takes: its name, and a text that was cut."""
 
 LOOK_S: Final = 0.5
 """How often to look, while a span waits for room, whether that is still wanted."""
@@ -78,7 +81,8 @@ class SpanQueue(SpanProcessor):
             self._spans.append(span)
             self._sizes.append(size)
             self._bytes += size
-            self._changed.notify()
+            if len(self._spans) == 1 or self._is_batch():
+                self._changed.notify_all()
 
     def close(self, timeout_s: float) -> None:
         """Deliver the remaining spans; drop those that are not delivered in time."""
@@ -159,20 +163,18 @@ class _LastError(logging.Handler):
 
 
 def size_of(span: ReadableSpan) -> int:
-    """Return about how many bytes a span takes in a request, and not less."""
-    size = SPAN_BYTES + len(span.name) + LINK_BYTES * len(span.links) + _bytes_of(span.attributes)
-    for event in span.events:
-        size += ATTRIBUTE_BYTES + len(event.name) + _bytes_of(event.attributes)
-    return size
-
-
-def _bytes_of(attributes: Mapping[str, Any] | None) -> int:
-    size = 0
-    for name, value in (attributes or {}).items():
-        size += ATTRIBUTE_BYTES + len(name)
-        if isinstance(value, str):
-            size += len(value) if value.isascii() else 4 * len(value)
-    return size
+    """Return how many bytes a span takes in a request at most: looking at texts takes longer."""
+    events = span.events
+    attributes = len(span.attributes or ())
+    for event in events:
+        attributes += len(event.attributes or ())
+    return (
+        SPAN_BYTES
+        + len(span.name)
+        + LINK_BYTES * len(span.links)
+        + EVENT_BYTES * len(events)
+        + ATTRIBUTE_BYTES * attributes
+    )
 
 
 def _number(name: str, default: int) -> int:

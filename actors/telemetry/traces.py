@@ -221,10 +221,26 @@ def known_attributes(attributes: Attributes) -> dict[str, str | int | float]:
     }
 
 
+class HashedResource(Resource):
+    """A resource that is hashed once: encoders hash that of each span, by way of JSON."""
+
+    def __init__(self, made: Resource) -> None:
+        super().__init__(made.attributes, made.schema_url)
+        self._hash = super().__hash__()
+
+    def __hash__(self) -> int:
+        """Return the hash that an equal resource has."""
+        return self._hash
+
+    def __eq__(self, other: object) -> bool:
+        """Whether another resource has the same attributes."""
+        return self is other or super().__eq__(other)
+
+
 def resource_of(given: Mapping[str, str | int]) -> Resource:
     """Return this process's resource; the environment takes precedence."""
     named = OTELResourceDetector().detect().attributes
-    return Resource.create({SERVICE_NAME: "rollcall", **given, **named})
+    return HashedResource(Resource.create({SERVICE_NAME: "rollcall", **given, **named}))
 
 
 def _ns(time_ms: int) -> int:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from actors.metrics.names import LAG, LAG_LEFT_OUT, OFFSET, OFFSETS_LEFT_OUT
 from actors.watching.ends import FRESH_S
+from protocol.stories.story import GROUP_ID_MAX
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
@@ -25,7 +26,10 @@ GROUPS_AT_ONCE: Final = 500
 """Groups that are counted while the lock is held."""
 
 SERIES_MAX: Final = 10_000
-"""Partitions of groups that are shown one by one; a group with more of them is not shown."""
+"""Partitions of groups that are shown one by one; a group with more of them is not shown.
+
+Nor is one with an id of more than ``GROUP_ID_MAX`` characters, as everywhere in the metrics.
+"""
 
 
 class WatchedLag:
@@ -85,7 +89,7 @@ class WatchedLag:
                         yield topic, number
 
     def _left_out(self, shown: Container[str]) -> int:
-        """Return the lag of the other groups, as of some seconds ago: there may be many."""
+        """Return the known lag of the other groups, as of some seconds ago: there may be many."""
         if self._clock_s() - self._summed_s >= FRESH_S:
             self._sum = sum(
                 self._lag(topic, number, offset) or 0
@@ -141,7 +145,7 @@ class WatchedLag:
             with self._session.lock:
                 counts = [(self._committed.count(each), each) for each in some]
             for count, group_id in counts:
-                if 0 < count <= SERIES_MAX:
+                if 0 < count <= SERIES_MAX and len(group_id) <= GROUP_ID_MAX:
                     yield -self._metrics.rebalances(group_id)[1], -count, group_id
 
 

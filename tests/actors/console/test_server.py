@@ -82,7 +82,9 @@ def test_a_client_that_does_not_end_its_request_is_dropped(said: bytes) -> None:
     with_server(test, request_s=0.2)
 
 
-def test_more_connections_than_there_may_be_are_closed(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_one_connection_too_many_takes_the_place_of_the_one_that_is_silent_for_longest(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr(server_module, "CONNECTIONS_MAX", 5)
 
     async def test(server: ConsoleServer, port: int, _: FakeSource) -> None:
@@ -92,16 +94,42 @@ def test_more_connections_than_there_may_be_are_closed(monkeypatch: pytest.Monke
             return server.limits.connections == 5
 
         await until_async(all_have_places, WITHIN_S, "all places are taken")
-        assert await get(port, "/metrics") == b""
+        assert b"200 OK" in await get(port, "/metrics")
+        assert await asyncio.wait_for(silent[0][0].read(), WITHIN_S) == b""
+        assert not any(reader.at_eof() for reader, _ in silent[1:])
         for _, writer in silent:
             writer.close()
+        await until_async(lambda: _is_empty(server), WITHIN_S, "all connections are gone")
+
+    with_server(test)
+
+
+def test_one_connection_too_many_is_closed_while_all_others_are_served(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(server_module, "CONNECTIONS_MAX", 3)
+
+    async def test(server: ConsoleServer, port: int, _: FakeSource) -> None:
+        streams = [await asyncio.open_connection(HOST, port) for _ in range(3)]
+        for reader, writer in streams:
+            writer.write(b"GET /events?page=cluster HTTP/1.1\r\nHost: localhost\r\n\r\n")
+            assert b"text/event-stream" in await reader.readuntil(b"\r\n\r\n")
+        assert await get(port, "/metrics") == b""
+        streams[0][1].close()
 
         async def is_answered() -> bool:
             return b"200 OK" in await get(port, "/metrics")
 
-        await until_async(is_answered, WITHIN_S, "places are free again")
+        await until_async(is_answered, WITHIN_S, "a place is free again")
+        for _, writer in streams:
+            writer.close()
+        await until_async(lambda: _is_empty(server), WITHIN_S, "all connections are gone")
 
     with_server(test)
+
+
+async def _is_empty(server: ConsoleServer) -> bool:
+    return server.limits.connections == 0 and not server.limits.waiting
 
 
 def test_a_browser_that_does_not_read_its_stream_is_dropped(

@@ -10,6 +10,8 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import pytest
+from opentelemetry.sdk import resources
+from opentelemetry.sdk.resources import Resource
 from opentelemetry.sdk.trace import ReadableSpan
 from opentelemetry.sdk.trace.export import SpanExporter, SpanExportResult
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
@@ -20,7 +22,7 @@ from actors.telemetry.drops import TelemetryDrops
 from actors.telemetry.observer import Telemetry, exports_traces
 from actors.telemetry.rebalance_traces import EVENTS_PER_TRACE_MAX
 from actors.telemetry.root_names import CAME_BACK
-from actors.telemetry.traces import Traces
+from actors.telemetry.traces import Traces, resource_of
 from actors.telemetry.transports import FILE, TRANSPORTS
 from protocol.groups.classic.partitions_moved import PartitionMovement
 from protocol.groups.facts import (
@@ -70,6 +72,15 @@ def root_of(spans: list[ReadableSpan]) -> ReadableSpan:
 
 
 # --- traces
+
+
+def test_the_resource_is_hashed_once_for_all_spans(monkeypatch: pytest.MonkeyPatch) -> None:
+    made = resource_of({"service.instance.id": 2})
+    equal = Resource(made.attributes, made.schema_url)
+    assert (made, hash(made)) == (equal, hash(equal))
+    assert {equal: 1}[made] == 1
+    monkeypatch.setattr(resources, "dumps", None)
+    assert hash(made)
 
 
 def test_a_consumer_groups_rebalance_is_one_trace_with_a_span_per_stretch() -> None:

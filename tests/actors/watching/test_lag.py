@@ -85,6 +85,10 @@ def test_a_group_is_shown_with_all_its_partitions_or_not_at_all(
     assert Watched(large=4, small=1).shown() == ([("small", "0")], 60, 4)
 
 
+def test_a_group_whose_id_is_too_long_for_a_label_is_summed() -> None:
+    assert Watched(**{"a" * 1_001: 2, "b": 1}).shown() == ([("b", "0")], 30, 2)
+
+
 def test_all_groups_are_shown_while_there_is_room() -> None:
     assert Watched(a=1, b=1).shown() == ([("a", "0"), ("b", "0")], 0, 0)
 
