@@ -35,15 +35,18 @@ class Resource(IntEnum):
 
 
 SET, DELETE = 0, 1
-STATIC: Final = frozenset({4, 5})
-"""The sources that are not dynamic: the server's file and the default."""
-
-GROUP_SOURCE: Final = 8
+TOPIC_SOURCE, BROKER_SOURCE, DEFAULT_BROKER_SOURCE, GROUP_SOURCE = 1, 2, 3, 8
+OWN_SOURCES: Final[Mapping[Resource, int]] = {
+    Resource.TOPICS: TOPIC_SOURCE,
+    Resource.BROKERS: BROKER_SOURCE,
+    Resource.GROUPS: GROUP_SOURCE,
+}
+"""Where a resource's own configs come from, as opposed to the brokers' and the defaults."""
 
 SOURCES: Final[Mapping[int, str]] = {
-    1: "topic",
-    2: "broker",
-    3: "all brokers",
+    TOPIC_SOURCE: "topic",
+    BROKER_SOURCE: "broker",
+    DEFAULT_BROKER_SOURCE: "all brokers",
     4: "server file",
     5: "default",
     6: "broker logger",
@@ -67,7 +70,9 @@ def add_parser(subparsers: _SubParsersAction[ArgumentParser]) -> None:
     parser.add_argument(
         "--entity-default", action="store_true", help="with brokers: the cluster-wide default"
     )
-    parser.add_argument("--all", action="store_true", help="also show static and default values")
+    parser.add_argument(
+        "--all", action="store_true", help="also show values that are not the resource's own"
+    )
     parser.add_argument(
         "--add-config", metavar="K=V,...", help="set configs; write a value with commas as K=[A,B]"
     )
@@ -91,12 +96,13 @@ def configs(client: AdminClient, args: Namespace) -> int:
 def _describe(client: AdminClient, resource: Resource, name: str | None, args: Namespace) -> int:
     if args.add_config or args.delete_config:
         raise BadInputError("--add-config and --delete-config need --alter")
-    names = [name] if name is not None else _names(client, resource)
+    names = [name] if name is not None else _names(client, resource, even_without_own=args.all)
+    own = OWN_SOURCES[resource]
     rows = [
         (each or "(default)", entry.name, _value(entry), SOURCES.get(entry.config_source, "?"))
         for each in names
         for entry in _entries(client, resource, each)
-        if args.all or entry.config_source not in STATIC
+        if args.all or entry.config_source == (own if each else DEFAULT_BROKER_SOURCE)
     ]
     show(args, (args.entity_type.upper().removesuffix("S"), "NAME", "VALUE", "SOURCE"), rows)
     return 0
@@ -114,14 +120,23 @@ def group_configs(client: AdminClient) -> dict[str, list[tuple[str, str]]]:
     }
 
 
-def _names(client: AdminClient, resource: Resource) -> list[str]:
-    """Find every resource of a type that can have configs."""
+def _names(client: AdminClient, resource: Resource, *, even_without_own: bool = False) -> list[str]:
+    """Find every resource of a type: of groups those with configs of their own, or all."""
     if resource is Resource.BROKERS:
         return [*(str(node_id) for node_id in sorted(client.brokers())), ""]
+    if resource is Resource.TOPICS:
+        return sorted(str(topic.name) for topic in client.metadata(None).topics)
     answer = client.ask(ListConfigResourcesRequest(resource_types=(resource,)))
     if answer.error_code != ErrorCode.none:
         raise ClientError(f"the resources cannot be listed: {admin.said(answer.error_code)}")
-    return sorted(each.resource_name for each in answer.config_resources)
+    names = {
+        str(each.resource_name)
+        for each in answer.config_resources
+        if each.resource_type == resource  # before Kafka 4.1 brokers list client metrics only
+    }
+    if even_without_own:
+        names |= {str(each.group_id) for each in admin.list_groups(client, (), ())}
+    return sorted(names)
 
 
 def _entries(client: AdminClient, resource: Resource, name: str) -> list[Any]:

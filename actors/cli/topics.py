@@ -75,7 +75,9 @@ def add_parser(subparsers: _SubParsersAction[ArgumentParser]) -> None:
         "--if-not-exists", action="store_true", help="with --create: ignore existing topics"
     )
     parser.add_argument(
-        "--if-exists", action="store_true", help="with --delete, --alter: ignore missing topics"
+        "--if-exists",
+        action="store_true",
+        help="with --delete, --alter, --describe: ignore missing topics",
     )
     parser.add_argument(
         "--exclude-internal", action="store_true", help="do not show internal topics"
@@ -118,12 +120,23 @@ def _describe(client: AdminClient, args: Namespace) -> int:
 
 
 def _existing(client: AdminClient, args: Namespace) -> list[Any]:
-    """Return the named topics, or all; raises ClientError when a named one does not exist."""
+    """Return the named topics, or all; raises ClientError when a named one does not exist.
+
+    As in Kafka's tool, ``--list`` and ``--if-exists`` leave it out instead.
+    """
     found = client.metadata(args.topic or None).topics
+    ignores_missing = args.action == "list" or args.if_exists
+    shown = []
     for topic in found:
-        if args.topic and topic.error_code != ErrorCode.none:
+        is_missing = topic.error_code == ErrorCode.unknown_topic_or_partition
+        if (
+            args.topic
+            and topic.error_code != ErrorCode.none
+            and not (is_missing and ignores_missing)
+        ):
             raise ClientError(f"topic {topic.name}: {admin.said(topic.error_code)}")
-    shown = [each for each in found if not (args.exclude_internal and each.is_internal)]
+        if not is_missing and not (args.exclude_internal and topic.is_internal):
+            shown.append(topic)
     return sorted(shown, key=lambda each: str(each.name))
 
 

@@ -21,7 +21,7 @@ from bench.scenarios.files import parse
 from bench.scenarios.scenario import WorkloadKind
 from tests.clients import servers
 from tests.clients.java import java
-from tests.clients.test_group_tools import SHARE, STREAMS, Tools
+from tests.clients.tools.side_by_side import SHARE, STREAMS, Tools
 from tests.conftest import NewCluster, rollcall
 from tests.exchange.groups_of_all_types import (
     KAFKA_SETTINGS,

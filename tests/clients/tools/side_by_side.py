@@ -1,29 +1,19 @@
-"""Kafka's tools for groups print here what they print on Kafka, and ours prints it on both.
-
-The same conversations are held with a real Kafka 4.3.1 and with Rollcall: members of given ids
-join and leave, and between their steps the tools run: kafka-consumer-groups, kafka-share-groups,
-kafka-streams-groups and `rollcall groups`. What they print must be the same, but for the
-coordinator's address.
-"""
+"""One conversation with a real Kafka and with Rollcall, in which Kafka's tools and ours run."""
 
 from __future__ import annotations
 
 import re
 import subprocess
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, redirect_stdout
+from contextlib import redirect_stdout
 from io import StringIO
-from pathlib import Path
-
-import pytest
 
 from actors.cli import admin
 from actors.cli.client import AdminClient, parse_bootstrap
 from actors.cli.main import main
 from actors.errors import ExitCode
-from tests.clients import confluent, servers, wire
-from tests.clients.confluent import create_topics
+from tests.clients import confluent, wire
 from tests.clients.java import PROGRAMS, TOOL_MS, java, rollcall
 from tests.clients.modern_members import ConsumerMember, Member, ShareMember, StreamsMember
 from tests.waiting import WITHIN_S, patient, until
@@ -31,6 +21,11 @@ from tests.waiting import WITHIN_S, patient, until
 CONSUMER = "org.apache.kafka.tools.consumer.group.ConsumerGroupCommand"
 SHARE = "org.apache.kafka.tools.consumer.group.ShareGroupCommand"
 STREAMS = "org.apache.kafka.tools.streams.StreamsGroupCommand"
+TOPICS = "org.apache.kafka.tools.TopicCommand"
+CONFIGS = "kafka.admin.ConfigCommand"
+TIMED = frozenset({CONSUMER, SHARE, STREAMS})
+"""The tools that take ``--timeout``."""
+
 GROUP, TOPIC = "the-group", "the-topic"
 PARTITIONS = 4
 VIEWS: Sequence[Sequence[str]] = ((), ("--offsets",), ("--members",), ("--state",))
@@ -41,31 +36,10 @@ REMARKS = re.compile(
 )
 """Lines that Kafka's tools print beside their tables; ours go to standard error."""
 
+REFUSAL = re.compile(r"Error: .*|Share group '.*' is not empty\.")
+"""What Kafka's tools say in the place of tables."""
+
 SETTLED_S = patient(60)
-SESSION_MS = "3600000"
-
-SETTINGS = {
-    "offsets.topic.replication.factor": "1",
-    "share.coordinator.state.topic.replication.factor": "1",
-    "share.coordinator.state.topic.min.isr": "1",
-    "share.coordinator.state.topic.num.partitions": "1",
-    "group.consumer.max.session.timeout.ms": SESSION_MS,
-    "group.consumer.session.timeout.ms": SESSION_MS,
-    "group.share.max.session.timeout.ms": SESSION_MS,
-    "group.share.session.timeout.ms": SESSION_MS,
-    "group.streams.max.session.timeout.ms": SESSION_MS,
-    "group.streams.session.timeout.ms": SESSION_MS,
-    "group.streams.initial.rebalance.delay.ms": "0",
-    "group.consumer.assignment.interval.ms": "0",
-    "group.share.assignment.interval.ms": "0",
-    "group.streams.assignment.interval.ms": "0",
-}
-"""Sessions outlast the conversation; each change has its own assignment, as in Kafka 4.3.1."""
-
-pytestmark = [
-    pytest.mark.timeout(600),
-    pytest.mark.skipif(servers.is_kafka(), reason="it starts a Kafka by itself"),
-]
 
 
 class Tools:
@@ -73,7 +47,7 @@ class Tools:
 
     def __init__(self, bootstrap: str) -> None:
         self._process = subprocess.Popen(
-            java(PROGRAMS / "GroupTools.java", bootstrap, TOOL_MS),
+            java(PROGRAMS / "KafkaTools.java", bootstrap),
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
@@ -84,7 +58,9 @@ class Tools:
         """Run a tool; give its exit code and the lines that it printed, in no order of its own."""
         assert self._process.stdin is not None
         assert self._process.stdout is not None
-        self._process.stdin.write("\t".join(words) + "\n")
+        tool, *flags = words
+        timeout = ("--timeout", str(TOOL_MS)) if tool in TIMED else ()
+        self._process.stdin.write("\t".join((tool, *timeout, *flags)) + "\n")
         self._process.stdin.flush()
         lines = []
         for line in self._process.stdout:
@@ -106,8 +82,8 @@ def plain(line: str) -> str:
     """Leave out what differs from run to run of Kafka itself.
 
     That is addresses, widths of columns, stack traces, the random end of a classic member's id,
-    and which of the partitions, of equally many for each, a member has: Kafka's assignors follow
-    the order of random ids.
+    and which of the partitions, of equally many for each, a member has: Kafka's
+    assignors follow the order of random ids.
     """
     if line.startswith(("\tat ", "\t...", "[")):
         return ""
@@ -139,7 +115,7 @@ def tables(lines: Sequence[str]) -> Sequence[str]:
     fails.
     """
     left = [line for line in lines if not REMARKS.fullmatch(line)]
-    is_refused = any(line.startswith("Error: ") for line in left)
+    is_refused = any(REFUSAL.fullmatch(line) for line in left)
     return [f"DONE {ExitCode.FAILURE}"] if is_refused else left
 
 
@@ -191,12 +167,19 @@ AnyMember = ClassicMember | Member
 class Both:
     """The same conversation with Kafka and with us, step by step."""
 
-    def __init__(self, bootstraps: Sequence[str], pool: ThreadPoolExecutor) -> None:
+    def __init__(
+        self, bootstraps: Sequence[str], tools: Sequence[Tools], pool: ThreadPoolExecutor
+    ) -> None:
         self._bootstraps = bootstraps
-        self._tools = [Tools(bootstrap) for bootstrap in bootstraps]
+        self._tools = tools
         self._pool = pool
         self._members: dict[str, list[AnyMember]] = {}
         self.differences: list[str] = []
+
+    @property
+    def places(self) -> Sequence[tuple[str, Tools]]:
+        """The bootstrap string of each server, and Kafka's tools for it."""
+        return list(zip(self._bootstraps, self._tools, strict=True))
 
     def join(
         self,
@@ -308,205 +291,8 @@ class Both:
             self.differences.append("\n".join((" ".join(words), *said, "")))
 
     def close(self) -> None:
-        """End the virtual machines, and clients."""
-        for each in self._tools:
-            each.close()
+        """End the clients."""
         for members in self._members.values():
             for member in members:
                 if isinstance(member, ClassicMember):
                     member.close()
-
-
-@pytest.fixture(scope="module")
-def bootstraps(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, str]]:
-    """Start a Kafka and a cluster of ours."""
-    java()
-    with ExitStack() as stack:
-        found = []
-        for kind in (servers.KafkaServer, servers.RollcallServer):
-            directory = tmp_path_factory.mktemp(kind.__name__)
-            server = kind(directory, {**servers.COMMON, **SETTINGS}, 1)
-            stack.callback(server.close)
-            server.start()
-            create_topics(server.bootstrap, [TOPIC], PARTITIONS)
-            found.append(server.bootstrap)
-        yield found[0], found[1]
-
-
-@pytest.fixture
-def both(bootstraps: tuple[str, str]) -> Iterator[Both]:
-    """Hold one conversation with each."""
-    with ThreadPoolExecutor(2) as pool:
-        made = Both(bootstraps, pool)
-        try:
-            yield made
-        finally:
-            made.close()
-
-
-@pytest.mark.parametrize(
-    ("kind", "member_ids"),
-    [(ClassicMember, ("dynamic", "static")), (ConsumerMember, ("member-1", "member-2"))],
-    ids=["classic", "consumer"],
-)
-def test_kafka_consumer_groups_prints_what_it_prints_on_kafka(
-    both: Both,
-    kind: type[ClassicMember | ConsumerMember],
-    member_ids: Sequence[str],
-    tmp_path: Path,
-) -> None:
-    def described(*, ours: bool = True) -> None:
-        both.describe(CONSUMER, ours=ours)
-
-    def reset(*words: str) -> None:
-        both.run(CONSUMER, "--reset-offsets", "--group", GROUP, *words, ours=True)
-
-    def commit() -> None:
-        words = ("--group", GROUP, "--topic", TOPIC, "--to-earliest", "--execute")
-        both.run(CONSUMER, "--reset-offsets", *words)
-
-    described(ours=False)
-    both.join(kind, member_ids[0])
-    described()
-    if kind is ClassicMember:
-        both.commit(3)
-    both.join(kind, member_ids[1])
-    described()
-    for words in ((), ("--state",), ("--type",), ("--state", "stable"), ("--state", "empty")):
-        both.run(CONSUMER, "--list", *words, ours=True)
-    both.run(CONSUMER, "--delete", "--group", GROUP)
-    both.run_ours("--delete", "--group", GROUP)
-    both.remove_all()
-    described()
-    reset("--topic", TOPIC, "--to-earliest", "--dry-run")
-    reset("--topic", TOPIC, "--to-latest", "--execute")
-    described()
-    reset("--topic", f"{TOPIC}:0,2", "--to-offset", "0", "--execute")
-    reset("--topic", TOPIC, "--shift-by", "-1", "--dry-run")
-    reset("--topic", TOPIC, "--by-duration", "PT1H", "--execute")
-    reset("--topic", TOPIC, "--to-datetime", "2026-01-01T00:00:00.000", "--execute")
-    reset("--all-topics", "--to-current", "--execute")
-    reset("--all-topics", "--to-current", "--export", "--dry-run")
-    plan = tmp_path / "plan.csv"
-    plan.write_text("".join(f"{TOPIC},{number},0\n" for number in range(PARTITIONS)))
-    reset("--from-file", str(plan), "--export", "--dry-run")
-    reset("--from-file", str(plan), "--execute")
-    words = ("--reset-offsets", "--all-groups", "--topic", TOPIC, "--to-latest")
-    both.run(CONSUMER, *words, "--dry-run", ours=True)
-    both.run(CONSUMER, *words, "--execute", ours=True)
-    described()
-    for topic in (f"{TOPIC}:1", TOPIC):
-        words = ("--delete-offsets", "--group", GROUP, "--topic", topic)
-        both.run(CONSUMER, *words, ours=True, again=commit)
-        described()
-    both.delete(CONSUMER, again=commit)
-    assert not both.differences, "\n".join(both.differences)
-
-
-def test_kafka_share_groups_prints_what_it_prints_on_kafka(both: Both) -> None:
-    def described(*, ours: bool = False) -> None:
-        both.describe(SHARE, ours=ours)
-
-    def reset(*words: str, ours: bool = True) -> None:
-        both.run(SHARE, "--reset-offsets", "--group", GROUP, *words, ours=ours)
-
-    def come_and_go() -> None:
-        both.join(ShareMember, "member-1")
-        both.leave("member-1")
-
-    def start() -> None:
-        reset("--topic", TOPIC, "--to-earliest", "--execute", ours=False)
-
-    described()
-    both.join(ShareMember, "member-1")
-    described(ours=True)
-    both.join(ShareMember, "member-2")
-    described(ours=True)
-    both.run(SHARE, "--list", ours=True)
-    both.run(SHARE, "--list", "--state", ours=True)
-    both.run(SHARE, "--list", "--state", "stable,empty", ours=True)
-    both.run(SHARE, "--list", "--state", "empty", ours=True)
-    both.run(SHARE, "--describe", "--all-groups", "--state")
-    reset("--topic", TOPIC, "--to-earliest", "--execute")
-    both.run(SHARE, "--delete-offsets", "--group", GROUP, "--topic", TOPIC)
-    both.run(SHARE, "--delete", "--group", GROUP)
-    both.run_ours("--delete", "--group", GROUP)
-    both.leave("member-1")
-    described()
-    both.leave("member-2")
-    described(ours=True)
-    both.run(SHARE, "--list", "--state", ours=True)
-    reset("--topic", TOPIC, "--to-earliest", "--dry-run")
-    reset("--topic", TOPIC, "--to-latest", "--execute")
-    described()
-    reset("--topic", f"{TOPIC}:0,2", "--to-earliest", "--execute")
-    reset("--topic", f"{TOPIC}:9", "--to-earliest", "--execute")
-    reset("--topic", "missing", "--to-earliest", "--execute")
-    reset("--all-topics", "--to-datetime", "2026-01-01T00:00:00.000", "--execute")
-    reset("--all-topics", "--to-earliest", "--execute")
-    described()
-    both.run(SHARE, "--delete-offsets", "--group", GROUP, "--topic", "missing")
-    both.run(SHARE, "--delete-offsets", "--group", "no-group", "--topic", TOPIC)
-    words = ("--delete-offsets", "--group", GROUP, "--topic", TOPIC)
-    both.run(SHARE, *words, ours=True, again=start)
-    described(ours=True)
-    both.run(SHARE, "--delete", "--group", "no-group")
-    both.delete(SHARE, again=come_and_go)
-    described()
-    assert not both.differences, "\n".join(both.differences)
-
-
-def test_kafka_streams_groups_prints_what_it_prints_on_kafka(both: Both) -> None:
-    def described(*, ours: bool = False) -> None:
-        both.describe(STREAMS, ours=ours)
-
-    def reset(*words: str, ours: bool = True) -> None:
-        both.run(STREAMS, "--reset-offsets", "--group", GROUP, *words, ours=ours)
-
-    def come_and_go() -> None:
-        both.join(StreamsMember, "member-1")
-        both.leave("member-1")
-
-    described()
-    both.join(StreamsMember, "member-1")
-    described(ours=True)
-    both.join(StreamsMember, "member-2")
-    described(ours=True)
-    both.run(STREAMS, "--list", ours=True)
-    both.run(STREAMS, "--list", "--state", ours=True)
-    both.run(STREAMS, "--list", "--state", "stable,empty", ours=True)
-    both.run(STREAMS, "--list", "--state", "empty", ours=True)
-    both.run(STREAMS, "--describe", "--all-groups", "--state")
-    reset("--input-topic", TOPIC, "--to-earliest", "--execute")
-    both.run(STREAMS, "--delete-offsets", "--group", GROUP, "--input-topic", TOPIC)
-    both.run(STREAMS, "--delete", "--group", GROUP)
-    both.run_ours("--delete", "--group", GROUP)
-    both.leave("member-1")
-    described()
-    both.leave("member-2")
-    described(ours=True)
-    reset("--input-topic", TOPIC, "--to-earliest", "--dry-run")
-    reset("--input-topic", TOPIC, "--to-earliest", "--execute")
-    described()
-    both.run(STREAMS, "--delete-offsets", "--group", GROUP, "--input-topic", f"{TOPIC}:1")
-    both.run(STREAMS, "--delete-offsets", "--group", GROUP, "--input-topic", "missing")
-    both.run(STREAMS, "--delete-offsets", "--group", "no-group", "--input-topic", TOPIC)
-    reset("--input-topic", f"{TOPIC}:0,2", "--to-latest", "--execute")
-    reset("--input-topic", f"{TOPIC}:9", "--to-earliest", "--execute")
-    reset("--all-input-topics", "--to-current", "--execute", "--export")
-    reset("--all-input-topics", "--to-earliest", "--execute", "--delete-all-internal-topics")
-    both.run(STREAMS, "--delete-offsets", "--group", GROUP, "--all-input-topics", ours=True)
-    both.commit_without_members()
-    reset("--input-topic", TOPIC, "--to-earliest", "--dry-run")
-    reset("--input-topic", f"{TOPIC}:0,2", "--to-latest", "--execute")
-    reset("--all-input-topics", "--to-current", "--execute", "--export")
-    reset("--all-input-topics", "--to-earliest", "--execute")
-    for selected in (("--input-topic", f"{TOPIC}:1"), ("--all-input-topics",)):
-        words = ("--delete-offsets", "--group", GROUP, *selected)
-        both.commit_without_members()
-        both.run(STREAMS, *words, ours=True, again=both.commit_without_members)
-    described(ours=True)
-    both.run(STREAMS, "--delete", "--group", "no-group")
-    both.delete(STREAMS, again=come_and_go)
-    described()
-    assert not both.differences, "\n".join(both.differences)

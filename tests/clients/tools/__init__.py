@@ -1,0 +1,1 @@
+"""Kafka's command line tools and ours, side by side on a real Kafka and on Rollcall."""
