@@ -124,8 +124,9 @@ def test_a_rebalance_under_way_is_told_with_the_members_that_it_waits_for(scene:
         scene.cluster.await_assigned(scene.group, timeout_s=0)
 
 
-def test_a_group_moves_and_its_member_stays(scene: Scene) -> None:
-    member = scene.add()
+@PROTOCOLS
+def test_a_group_moves_and_its_member_stays(scene: Scene, settings: dict[str, str]) -> None:
+    member = scene.add(**settings)
     scene.settle()
     before = scene.cluster.coordinator(scene.group)
     after = scene.cluster.move_coordinator(scene.group)
@@ -138,8 +139,11 @@ def test_a_group_moves_and_its_member_stays(scene: Scene) -> None:
         scene.cluster.move_coordinator(scene.group, to=after)
 
 
-def test_a_coordinator_is_killed_and_its_group_survives_with_its_offsets(scene: Scene) -> None:
-    member = scene.add()
+@PROTOCOLS
+def test_a_coordinator_is_killed_and_its_group_survives_with_its_offsets(
+    scene: Scene, settings: dict[str, str]
+) -> None:
+    member = scene.add(**settings)
     scene.settle()
     where = TopicPartition(scene.topic, 0, 7)
     member.consumer.commit(offsets=[where], asynchronous=False)
