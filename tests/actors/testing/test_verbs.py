@@ -29,6 +29,10 @@ class Scene:
         self.members.append(member)
         return member
 
+    def another(self) -> "Scene":
+        """Return one with a topic and a group of its own."""
+        return Scene(self.cluster, self._closing)
+
     def poll(self) -> None:
         for member in self.members:
             member.poll()
