@@ -224,5 +224,20 @@ def parents(span: dict[str, Any]) -> list[str]:
     return [each["spanID"] for each in span["references"] if each["refType"] == "CHILD_OF"]
 
 
+def paths(trace: list[dict[str, Any]]) -> list[str]:
+    """Give the paths of a trace's spans below its root, by their names; ``?`` is not there yet."""
+    known = {span["spanID"]: span for span in trace}
+
+    def path(span: dict[str, Any]) -> str:
+        (above,) = parents(span)
+        parent = known.get(above)
+        if parent is None:
+            return f"?/{span['operationName']}"
+        before = f"{path(parent)}/" if parents(parent) else ""
+        return f"{before}{span['operationName']}"
+
+    return sorted(path(span) for span in trace if parents(span))
+
+
 if __name__ == "__main__":
     sys.stdout.write(f"{installed()}\n")

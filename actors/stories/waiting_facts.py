@@ -108,7 +108,21 @@ class WaitingFacts(Generic[T]):
 
 
 def size_of(fact: Fact) -> int:
-    """Return about how many bytes a fact keeps in memory."""
+    """Return about how many bytes a fact keeps in memory.
+
+    Each fact goes to several queues, one after the other: it is measured for the first only.
+    """
+    last, size = _last_measured[0]
+    if last is not fact:
+        size = _measure(fact)
+        _last_measured[0] = fact, size
+    return size
+
+
+_last_measured: Final[list[tuple[Fact | None, int]]] = [(None, 0)]
+
+
+def _measure(fact: Fact) -> int:
     size = FACT_BYTES + _texts(fact)
     match fact:
         case RebalanceEnded():

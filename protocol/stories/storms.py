@@ -20,7 +20,7 @@ WINDOW_MS: Final = 10 * 60_000
 """How far back to look for a storm."""
 
 RATE_MS_MIN: Final = 60_000
-"""A rate is taken over this time at least."""
+"""A rate is taken over this time at least; before that, people are told none."""
 
 STORM_MIN: Final = 5
 """Fewer rebalances in the window are no storm."""
@@ -79,8 +79,10 @@ def find_storm(stories: Sequence[RebalanceStory], now: int) -> RebalanceStorm | 
 
 def storm_lines(storm: RebalanceStorm) -> list[str]:
     """Return a storm as lines for people."""
+    is_rated = storm.window_ms >= RATE_MS_MIN
     by_cause = ", ".join(
-        f"{rate.count} x {rate.cause} ({rate.per_hour:.0f} an hour)" for rate in storm.rates
+        f"{each.count} x {each.cause}" + (f" ({each.per_hour:.0f} an hour)" if is_rated else "")
+        for each in storm.rates
     )
     lines = [f"storm: {storm.count} rebalances in {seconds(storm.window_ms)}: {by_cause}"]
     if storm.flapper:

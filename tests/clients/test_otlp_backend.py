@@ -17,11 +17,13 @@ from bench.drills import main as drill
 from bench.rehearse import BAD_INPUT
 from bench.rehearse import main as rehearse
 from failover.drills.drill import named
+from protocol.groups.facts import GroupDeleted
 from protocol.stories.causes import Cause
 from protocol.watching.watch import ClusterWatch
 from tests.actors.telemetry.causes.never import NEVER
-from tests.actors.telemetry.causes.test_causes import TYPES
-from tests.actors.telemetry.facts import consumer_rebalance, member_event, rebalance
+from tests.actors.telemetry.causes.test_causes import TYPES, span_paths
+from tests.actors.telemetry.causes.told import replicated
+from tests.actors.telemetry.facts import NOW, consumer_rebalance, member_event, rebalance
 from tests.actors.watching.test_kafka_records import concluded
 from tests.clients import servers
 from tests.clients.confluent import (
@@ -33,7 +35,17 @@ from tests.clients.confluent import (
     partitions_of,
     poll_until,
 )
-from tests.otlp_backend import FOUND_S, Jaeger, find, installed, parents, root, variables
+from tests.clients.modern_members import ShareMember, StreamsMember
+from tests.otlp_backend import (
+    FOUND_S,
+    Jaeger,
+    find,
+    installed,
+    parents,
+    paths,
+    root,
+    variables,
+)
 from tests.protocol.groups.conversation import GROUP
 from tests.waiting import patient, until
 
@@ -101,15 +113,19 @@ def test_a_consumer_groups_rebalance_is_a_trace_in_the_backend(
 def test_every_cause_is_found_in_the_backend(
     group_type: str, jaeger: Jaeger, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Real groups are led to each; who looks for a cause finds its rebalance, and no other."""
+    """Real groups are led to each; who looks for a cause finds its rebalance, and no other.
+
+    Its spans are those of the transcript that has the sentence, too.
+    """
     service = f"causes-of-{group_type}"
     monkeypatch.setenv("OTEL_BSP_MAX_QUEUE_SIZE", "100000")
     for name, value in variables(jaeger, service).items():
         monkeypatch.setenv(name, value)
     telemetry = Telemetry({"service.instance.id": 0})
     for situation in TYPES[group_type].values():
-        for fact in situation().facts:
+        for fact in replicated(situation().facts):
             telemetry.observe(fact)
+        telemetry.observe(GroupDeleted(group_id=GROUP, time_ms=NOW))  # the next one is another
     telemetry.close(patient(30))
     assert (telemetry.drops.spans, telemetry.drops.facts) == (0, 0)
     for cause in TYPES[group_type]:
@@ -118,10 +134,26 @@ def test_every_cause_is_found_in_the_backend(
         found = find(jaeger, service, group__type=group_type, rebalance__cause=cause)
         assert root(found)["tags"]["messaging.consumer.group.name"] == GROUP
         assert root(found)["operationName"] == ROOT_NAMES[cause]
+        has_spans(jaeger, service, cause, span_paths(group_type, cause))
     after = root(find(jaeger, service, group__type=group_type, rebalance__cause=Cause.FAILOVER))
     (link,) = (each["traceID"] for each in after["references"])
     failover = until(partial(trace_with, jaeger, service, link), FOUND_S, "the failover's trace")
     assert [span["operationName"] for span in failover] == ["failover"]
+
+
+def has_spans(jaeger: Jaeger, service: str, cause: Cause, wanted: list[str]) -> None:
+    """Wait until a rebalance with this cause has these spans, each below the one it belongs to."""
+    seen: list[list[str]] = []
+
+    def is_there() -> bool:
+        seen[:] = map(paths, jaeger.traces(service, **{"rollcall.rebalance.cause": cause}))
+        return wanted in seen
+
+    try:
+        until(is_there, FOUND_S, f"the spans of {cause} are there")
+    except AssertionError as error:
+        error.add_note(f"Wanted {wanted}, there are {seen}")
+        raise
 
 
 @pytest.mark.parametrize("group_type", TYPES)
@@ -137,14 +169,16 @@ def test_a_static_member_that_came_back_is_found_in_the_backend(
     for name, value in variables(jaeger, service).items():
         monkeypatch.setenv(name, value)
     telemetry = Telemetry({"service.instance.id": 0})
-    for fact in situation().facts:
+    for fact in replicated(situation().facts):
         telemetry.observe(fact)
     telemetry.close(CLOSE_S)
     found = find(jaeger, service, rebalance__cause=Cause.STATIC_REPLACED)
+    wanted = span_paths(group_type, Cause.STATIC_REPLACED)
+    has_spans(jaeger, service, Cause.STATIC_REPLACED, wanted)
     tags = root(found)["tags"]
     if tags["rollcall.rebalance.outcome"] == "unchanged":
         assert root(found)["operationName"] == CAME_BACK
-        assert [span["operationName"] for span in found if parents(span)] == ["trigger"]
+        assert wanted == ["trigger"]
     else:
         assert root(found)["operationName"] == ROOT_NAMES[Cause.STATIC_REPLACED]
         assert tags["rollcall.group.type"] == "classic"
@@ -274,6 +308,25 @@ def test_a_consumer_group_that_grows_is_found_in_the_backend(
     assert above in {span["spanID"] for span in whole if span["operationName"] == "assign"}
     assert computed["tags"]["process.pid"] > 0
     assert "replicate" in {span["operationName"] for span in whole}
+
+
+@pytest.mark.parametrize(("kind", "make"), [("share", ShareMember), ("streams", StreamsMember)])
+def test_a_share_and_a_streams_group_are_found_in_the_backend(
+    exporting: str, jaeger: Jaeger, kind: str, make: type[ShareMember | StreamsMember]
+) -> None:
+    create_topics(exporting, [f"{kind}-rides"], 4)
+    member = make(exporting, f"{kind}-riders", f"{kind}-rider", f"{kind}-rides")
+    whole = {"trigger", "wait", "assign", "assign/compute", "write/append", "replicate"}
+
+    def found() -> list[dict[str, Any]]:
+        member.beat()
+        tags = {"messaging.consumer.group.name": f"{kind}-riders"}
+        told = jaeger.traces("cluster", **tags, **{"rollcall.rebalance.cause": Cause.JOINED})
+        return [root(each) for each in told if whole <= {*paths(each)}]
+
+    (tags,) = (each["tags"] for each in until(found, FOUND_S, "the trace of its join is whole"))
+    assert (tags["rollcall.group.type"], tags["rollcall.member.id"]) == (kind, f"{kind}-rider")
+    member.leave()
 
 
 def with_run(jaeger: Jaeger, found: list[dict[str, Any]]) -> list[dict[str, Any]]:

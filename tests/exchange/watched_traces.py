@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from actors.telemetry.root_names import CAME_BACK, ROOT_NAMES
 from protocol.stories.causes import Cause
-from tests.otlp_backend import FOUND_S, Jaeger, parents, root
+from tests.otlp_backend import FOUND_S, Jaeger, parents, paths, root
 from tests.waiting import until
 
 if TYPE_CHECKING:
@@ -38,21 +38,6 @@ def wanted(kind: str, found: dict[str, Any]) -> frozenset[str]:
         joined = {"join/rejoin"} if tags["rollcall.rebalance.cause"] in JOINED else set()
         return CLASSIC | joined | ({"sync"} if is_left else set())
     return EPOCH | TARGET if is_left else EPOCH
-
-
-def tree(trace: list[dict[str, Any]]) -> set[str]:
-    """Return the paths of a trace's spans below its root."""
-    known = {span["spanID"]: span for span in trace}
-
-    def path(span: dict[str, Any]) -> str:
-        (above,) = parents(span)
-        parent = known.get(above)
-        if parent is None:
-            return f"?/{span['operationName']}"  # it has not come yet
-        before = f"{path(parent)}/" if parents(parent) else ""
-        return f"{before}{span['operationName']}"
-
-    return {path(span) for span in trace if parents(span)}
 
 
 def traces_of(jaeger: Jaeger, group_id: str, cause: Cause) -> list[list[dict[str, Any]]]:
@@ -89,7 +74,7 @@ def is_in_the_backend(
             if any(not parents(span) for span in each)
         ]
         roots = [root(each) for each in traces]
-        seen[:] = map(tree, traces)
+        seen[:] = (set(paths(each)) for each in traces)
         trees = [wanted(kind, each) for each in roots]
         return roots if seen == trees else []
 
@@ -110,7 +95,7 @@ def came_back(jaeger: Jaeger, group_id: str) -> None:
 
     def found() -> list[list[dict[str, Any]]]:
         traces = traces_of(jaeger, group_id, Cause.STATIC_REPLACED)
-        return [each for each in traces if tree(each) == {"trigger"}]
+        return [each for each in traces if paths(each) == ["trigger"]]
 
     for trace in until(found, FOUND_S, f"the static member of {group_id} is found"):
         tags = root(trace)["tags"]

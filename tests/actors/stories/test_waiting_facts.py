@@ -7,6 +7,7 @@ from typing import Any, get_args
 
 import pytest
 
+from actors.stories import waiting_facts
 from actors.stories.waiting_facts import FACT_BYTES, WaitingFacts, size_of
 from actors.telemetry.observer import Telemetry
 from protocol.groups.facts import (
@@ -87,6 +88,19 @@ def test_a_fact_is_as_large_as_what_it_keeps(fact: Fact) -> None:
             continue
         for value in values:
             assert size_of(dataclasses.replace(fact, **{field.name: value})) >= LARGE, field.name
+
+
+def test_a_fact_that_goes_to_two_queues_is_measured_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    measured: list[Fact] = []
+    monkeypatch.setattr(waiting_facts, "_measure", lambda fact: measured.append(fact) or 700)
+    first, second = rebalance(), rebalance()
+    queues = [WaitingFacts[Fact](size_of, 10) for _ in range(2)]
+    for fact in (first, second):
+        assert [each.put(fact) for each in queues] == [True, True]
+    assert [each is fact for each, fact in zip(measured, (first, second), strict=True)] == [
+        True
+    ] * 2
+    assert [each.size for each in queues] == [1_400, 1_400]
 
 
 def test_what_was_taken_counts_until_the_next_is_taken() -> None:

@@ -16,6 +16,7 @@ from actors.telemetry.failover_traces import LINKS_MAX, TOLD_AFTER_MS
 from actors.telemetry.run_contexts import KEPT_MAX, RunContexts, read
 from actors.telemetry.traces import ROOTS_MAX, Traces
 from protocol.groups.facts import RebalanceOutcome, ResultReplicated
+from tests.actors.telemetry.causes import consumer, share, streams
 from tests.actors.telemetry.facts import NOW, rebalance, reconciled, target_assigned
 from tests.actors.telemetry.rebalances import awaited_twice, of_many
 
@@ -314,3 +315,27 @@ def test_contexts_are_bounded() -> None:
     assert contexts.take("orders", 0) is None
     assert contexts.take("orders", 1) is not None
     assert contexts.take("orders", 1) is None
+
+
+# --- fix-ups
+
+
+@pytest.mark.parametrize("module", [consumer, share, streams], ids=lambda each: each.__name__)
+def test_a_member_that_leaves_while_the_assignor_runs_is_a_fix_up(
+    stage: Stage, module: Any
+) -> None:
+    """What the run said of it is not written."""
+    talk = module.group("A", "B")
+    talk.join("C")
+    talk.leave("C")
+    talk.work()
+    stage.tell(talk.facts)
+    (found,) = stage.spans("fix-up")
+    assert said(found, "rollcall.assignor.fix_ups") == 1
+    assert any(is_below(found, write) for write in stage.spans("write"))
+
+
+def is_below(span: ReadableSpan, above: ReadableSpan) -> bool:
+    assert span.parent is not None
+    assert above.context is not None
+    return span.parent.span_id == above.context.span_id

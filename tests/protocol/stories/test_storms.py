@@ -59,6 +59,7 @@ def test_a_member_that_comes_back_under_another_id_is_the_same() -> None:
     assert storm.flapper_count == STORM_MIN
     assert storm.window_ms == STORM_MIN * 1_000
     assert storm.rates[0].per_hour == STORM_MIN * 3_600_000 / RATE_MS_MIN
+    assert storm_lines(storm)[0] == "storm: 5 rebalances in 5.0 s: 5 x joined"
 
 
 def test_many_members_that_do_the_same_are_no_flapper() -> None:

@@ -6,7 +6,9 @@ review. The table of ``docs/explain.md`` says which pairs there are.
 
 from __future__ import annotations
 
+import itertools
 import os
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -25,7 +27,7 @@ if TYPE_CHECKING:
 
     Situations = Mapping[Cause, Callable[[], Conversation]]  # type: ignore[type-arg]
 
-HERE: Final = Path(__file__).parent
+TRANSCRIPT: Final = Path(__file__).parent / "causes.txt"
 PAGE: Final = Path(__file__).parents[4] / "docs" / "explain.md"
 TYPES: Final[Mapping[str, Situations]] = {
     "classic": classic.SITUATIONS,
@@ -81,6 +83,22 @@ def story_with(cause: Cause, group_type: str, stories: list[RebalanceStory]) -> 
     return fit[-1]
 
 
+SPAN: Final = re.compile(r"( +)(\S.*?) \d+ ms( |$)")
+
+
+def span_paths(group_type: str, cause: Cause) -> list[str]:
+    """Return the paths of the spans below the root that the transcript has of a cause."""
+    _, _, after = TRANSCRIPT.read_text().partition(f"{group_type} {cause}\n")
+    _sentence, _root, *lines = itertools.takewhile(lambda line: line[0] == " ", after.splitlines())
+    above: list[str] = []
+    found = []
+    for line in lines:
+        indent, name, _ = SPAN.match(line).groups()  # type: ignore[union-attr]
+        above[len(indent) // 2 - 2 :] = [name]
+        found.append("/".join(above))
+    return sorted(found)
+
+
 def test_each_cause_is_told_and_traced_in_each_type_that_can_have_it(
     shown: Mapping[tuple[str, Cause], list[str]],
 ) -> None:
@@ -88,10 +106,10 @@ def test_each_cause_is_told_and_traced_in_each_type_that_can_have_it(
         f"{group_type} {cause}\n" + "".join(f"  {line}\n" for line in shown[group_type, cause])
         for group_type, cause in PAIRS
     ]
-    path, text = HERE / "causes.txt", "".join(lines)
+    text = "".join(lines)
     if os.environ.get("REWRITE_TRANSCRIPTS"):
-        path.write_text(text)
-    assert path.read_text() == text
+        TRANSCRIPT.write_text(text)
+    assert TRANSCRIPT.read_text() == text
 
 
 def test_what_members_had_to_give_up_is_counted(

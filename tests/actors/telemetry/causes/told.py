@@ -44,21 +44,23 @@ def stories(facts: Iterable[Fact]) -> list[RebalanceStory]:
     return list(found.values())
 
 
-def spans(facts: Iterable[Fact], moved: PartitionMovement | None = None) -> Sequence[ReadableSpan]:
-    """Export the traces into memory; the spans, in the order in which they ended.
-
-    Each result is replicated two milliseconds after its append, as a partition tells it.
-    """
-    exporter, drops = InMemorySpanExporter(), TelemetryDrops()
-    traces = Traces({"service.instance.id": 0}, drops, exporter)
+def replicated(facts: Iterable[Fact]) -> Iterator[Fact]:
+    """Give the facts, and that each result is replicated two milliseconds after its append."""
     results = UnreplicatedResults(7)
     for end_offset, fact in enumerate(facts):
-        traces.tell(fact, moved if isinstance(fact, RebalanceEnded) else None)
+        yield fact
         if isinstance(fact, TargetAssigned | RebalanceEnded):
             now = fact.ended_ms if isinstance(fact, TargetAssigned) else fact.phases[-1].ended_ms
             results.appended([fact], {fact.group_id}, end_offset, now)
-            for replicated in results.committed(end_offset, now + REPLICATED_MS):
-                traces.tell(replicated, None)
+            yield from results.committed(end_offset, now + REPLICATED_MS)
+
+
+def spans(facts: Iterable[Fact], moved: PartitionMovement | None = None) -> Sequence[ReadableSpan]:
+    """Export the traces into memory; the spans, in the order in which they ended."""
+    exporter, drops = InMemorySpanExporter(), TelemetryDrops()
+    traces = Traces({"service.instance.id": 0}, drops, exporter)
+    for fact in replicated(facts):
+        traces.tell(fact, moved if isinstance(fact, RebalanceEnded) else None)
     traces.close(10)
     assert not drops.spans
     return exporter.get_finished_spans()
