@@ -25,11 +25,13 @@ LABEL_MAX: Final = 32
 
 STEPS: Final[Sequence[tuple[Wait | str, str]]] = (
     (Wait.INITIAL, "initial delay"),
+    (Wait.EXPECTED, "expected members join"),
     (Wait.JOIN, "members join"),
     (Wait.INTERVAL, "assignment interval"),
     ("queue", "queue"),
     ("compute", "assignor"),
     (Wait.ASSIGNMENT, "the leader assigns"),
+    (Wait.TARGET, "until the target is written"),
     (Wait.RECONCILE, "members take over"),
 )
 """The steps of a rebalance in their order, and their names."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, NoReturn
@@ -10,11 +11,15 @@ from actors.errors import BadInputError, FailureError
 from protocol.stories.sentence import quoted
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
 VERSION: Final = 1
 PLACE_MAX: Final = 4 << 20
 """Characters of a file: a partition takes about thirty."""
+
+_PASSING: Final = frozenset({errno.ENOSPC, errno.EDQUOT})
+"""Errors of a disk that are no mistake of who chose the file."""
 
 _PARTITIONS_MAX: Final = 1 << 31
 _OFFSETS_MAX: Final = 1 << 63
@@ -34,23 +39,37 @@ class PlaceFile:
     """The file of a place."""
 
     def __init__(self, path: Path) -> None:
-        self._path = path
+        self.path = path
+        self._draft = path.parent / f"{path.name}.new"
         self._written = ""
+
+    def probe(self) -> None:
+        """Look whether the file could be written. Raises BadInputError for a wrong choice."""
+        try:
+            self._draft.write_text("")
+            self._draft.unlink()
+        except OSError as error:
+            if error.errno in _PASSING:
+                return
+            raise BadInputError(
+                f"{self.path} cannot be written: {error.strerror}; give with --state a file in a"
+                " directory that exists and can be written to"
+            ) from None
 
     def load(self) -> WatchPlace | None:
         """Return the place; None if there is no file yet. Raises BadInputError."""
         try:
-            with self._path.open() as file:
+            with self.path.open() as file:
                 text = file.read(PLACE_MAX + 1)
         except FileNotFoundError:
             return None
         except (OSError, UnicodeDecodeError) as error:
-            raise BadInputError(f"{self._path} cannot be read: {error}") from None
+            raise BadInputError(f"{self.path} cannot be read: {error}") from None
         try:
             return _place(text)
         except _NoPlaceError as error:
             raise BadInputError(
-                f"{self._path} is no state of `rollcall watch`: {error}; give another file with"
+                f"{self.path} is no state of `rollcall watch`: {error}; give another file with"
                 " --state, or remove it"
             ) from None
 
@@ -67,13 +86,46 @@ class PlaceFile:
         )
         if text == self._written:
             return
-        draft = self._path.with_name(f"{self._path.name}.new")
         try:
-            draft.write_text(text)
-            draft.replace(self._path)
+            self._draft.write_text(text)
+            self._draft.replace(self.path)
         except OSError as error:
-            raise FailureError(f"{self._path} cannot be written: {error.strerror}.") from None
+            raise FailureError(f"{self.path} cannot be written: {error.strerror}.") from None
         self._written = text
+
+
+class PlaceKeeper:
+    """Keeps the place of a watch that runs; a disk that fails for a while does not end it.
+
+    ``noted`` takes a sentence when the file cannot be written, and when it can be again.
+    """
+
+    def __init__(self, file: PlaceFile, noted: Callable[[str], None]) -> None:
+        self._file = file
+        self._noted = noted
+        self._is_failing = False
+
+    def load(self) -> WatchPlace | None:
+        """Return the place of before, if there is one. Raises BadInputError."""
+        self._file.probe()
+        return self._file.load()
+
+    def save(self, place: WatchPlace) -> None:
+        """Save the place, or say once that it is tried again with the next one."""
+        was_failing = self._is_failing
+        try:
+            self._file.save(place)
+        except FailureError as error:
+            self._is_failing = True
+            if not was_failing:
+                self._noted(
+                    f"{str(error).rstrip('.')}: trying again; what is told now may be told again"
+                    " after the next start"
+                )
+            return
+        self._is_failing = False
+        if was_failing:
+            self._noted(f"{self._file.path} is written again")
 
 
 class _NoPlaceError(Exception):

@@ -14,7 +14,7 @@ from actors.telemetry.group_metrics import GroupMetrics
 from actors.watching import failures
 from actors.watching.backoff import Backoff
 from actors.watching.history import StoryHistory
-from actors.watching.place import WatchPlace
+from actors.watching.place import PlaceKeeper, WatchPlace
 from protocol.groups.facts import GroupConverted, GroupDeleted, GroupReconciled, TargetAssigned
 from protocol.stories.sentence import named
 from protocol.stories.teller import DRAFTS_MAX
@@ -133,6 +133,8 @@ class WatchSession:
         self._source = source
         self._options = options
         self._listener = listener
+        file = options.place
+        self._keeper = None if file is None else PlaceKeeper(file, listener.noted)
         self._topic_id = ""
         self._begun: OrderedDict[str, Fact] = OrderedDict()
         self._told_from: dict[int, int] = {}
@@ -169,17 +171,17 @@ class WatchSession:
     # --- starting
 
     def _start(self) -> None:
+        place = None if self._keeper is None else self._keeper.load()
         found = self._source.find()
         self.cluster_id, self._topic_id = found.cluster_id, found.topic_id
-        self._told_from = self._first_told(found)
+        self._told_from = self._first_told(found, place)
         self._look.is_due()
         self._refresh_topics()
         self._read(found)
 
-    def _first_told(self, found: Found) -> dict[int, int]:
+    def _first_told(self, found: Found, place: WatchPlace | None) -> dict[int, int]:
         """Return, by partition, the first offset whose stories are told."""
-        file, place = self._options.place, None
-        if file is not None and (place := file.load()) is not None:
+        if place is not None:
             place = self._checked(place, found)
         if place is not None:
             return {each: place.offsets.get(each, found.starts[each]) for each in found.starts}
@@ -385,8 +387,8 @@ class WatchSession:
                 self.watch.outlook.topics.replace(topics)
 
     def _save_place(self) -> None:
-        if self._options.place is not None and self.is_loaded:
+        if self._keeper is not None and self.is_loaded:
             place = WatchPlace(
                 cluster_id=self.cluster_id, topic_id=self._topic_id, offsets=dict(self._next)
             )
-            self._options.place.save(place)
+            self._keeper.save(place)

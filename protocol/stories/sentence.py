@@ -49,6 +49,7 @@ WAITS: Final[Mapping[Wait, str]] = MappingProxyType(
         Wait.EXPECTED: "waited {time} for expected {who}",
         Wait.ASSIGNMENT: "waited {time} for the assignment of {who}",
         Wait.INTERVAL: "waited {time} until the assignment interval was over",
+        Wait.TARGET: "waited {time} until the new target was written",
         Wait.RECONCILE: "waited {time} for {who}",
     }
 )

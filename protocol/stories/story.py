@@ -48,6 +48,7 @@ class Wait(StrEnum):
     EXPECTED = "expected"  # group.expected.instance.ids, which were to join
     ASSIGNMENT = "assignment"  # the leader of a classic group was to send the assignment
     INTERVAL = "interval"  # the assignment interval, or an initial delay
+    TARGET = "target"  # the new target was to be written: no record says what it waited for
     RECONCILE = "reconcile"  # members were to give up and take over partitions
 
 

@@ -27,7 +27,8 @@ class TargetDraft:
     ) -> None:
         """``events`` are those since the group changed; ``is_converted``: its type is new."""
         self.epoch = fact.epoch_after
-        self._started_ms, self._ended_ms = fact.started_ms, fact.ended_ms  # and not its bytes
+        self._ended_ms = fact.ended_ms  # and not the fact, which has its bytes
+        self._gone_until_ms = fact.started_ms if _is_timed(fact) else fact.ended_ms
         self._names = self._named(fact)
         self._held: Mapping[str, tuple[Unit, ...]] = {}
         self.story = self._begin(fact, events, is_converted=is_converted)
@@ -94,11 +95,6 @@ class TargetDraft:
             names.add(members.of_event(fact.cause))
             who = names.unique(members.of_event(fact.cause))
         told, more_events = parts.happened(events, names)
-        waits: tuple[Waited, ...] = ()
-        if fact.started_ms > fact.changed_ms and fact.expected is not None:
-            waits = (parts.expected(fact.expected, fact.started_ms - fact.changed_ms),)
-        elif fact.started_ms > fact.changed_ms and fact.cause is not None:
-            waits = (Waited(what=Wait.INTERVAL, wait_ms=fact.started_ms - fact.changed_ms),)
         return RebalanceStory(
             group_id=fact.group_id,
             node_id=-1,
@@ -115,7 +111,7 @@ class TargetDraft:
             assignor=cut(fact.assignor),
             members=fact.members,
             members_changed=fact.members_changed,
-            waits=waits,
+            waits=_before_takeover(fact),
             queue_ms=fact.queue_ms,
             assignor_ms=fact.assignor_ms,
             fix_ups=fact.fix_ups,
@@ -151,7 +147,7 @@ class TargetDraft:
     def _end(
         self, story: RebalanceStory, ended_ms: int, events: Sequence[MemberEvent]
     ) -> RebalanceStory:
-        gone = [each for each in parts.gone_of(events) if each.time_ms <= self._started_ms]
+        gone = [each for each in parts.gone_of(events) if each.time_ms <= self._gone_until_ms]
         unserved, more_unserved = parts.unserved(
             gone, self._held, self._names, (ended_ms, story.units)
         )
@@ -164,6 +160,27 @@ class TargetDraft:
             events=told,
             more_events=more_events,
         )
+
+
+def _is_timed(fact: TargetAssigned) -> bool:
+    """Whether it is known when the assignor ran: no record has it."""
+    return fact.assignor_ms is not None
+
+
+def _before_takeover(fact: TargetAssigned) -> tuple[Waited, ...]:
+    """Return what was waited for before members could take the target over.
+
+    Where only records are known, it is not known when the assignor began, nor what it waited for.
+    """
+    if not _is_timed(fact):
+        until_ms = fact.ended_ms - fact.changed_ms
+        return (Waited(what=Wait.TARGET, wait_ms=until_ms),) if until_ms > 0 else ()
+    until_ms = fact.started_ms - fact.changed_ms
+    if until_ms <= 0:
+        return ()
+    if fact.expected is not None:
+        return (parts.expected(fact.expected, until_ms),)
+    return () if fact.cause is None else (Waited(what=Wait.INTERVAL, wait_ms=until_ms),)
 
 
 def _total(fact: TargetAssigned, change: Movement | None) -> int | None:

@@ -105,21 +105,25 @@ class ClusterWatch:
             case GroupMetadataKey():
                 before, after = self._classic.before_replay, _nothing
                 key = group_id
-            case ShareGroupStatePartitionMetadataKey():
-                self._learn(record.value)
-                before, after = self._table[type(key)]
-            case StreamsGroupCurrentMemberAssignmentKey() if value is not None:
-                record = Record(key, task_records.of_kafka(value))
-                before, after = self._table[type(key)]
             case _:
                 before, after = self._table.get(type(key), (_nothing, _nothing))
         yield from self._concluded(group_id, before, key, record.value, time_ms)
         try:
-            self.outlook.ctx.replay(record)
+            self._replay(record, value)
         except _UNREADABLE:
             self.unreadable += 1
-            return
-        yield from self._concluded(group_id, after, key, record.value, time_ms)
+        except Exception as error:
+            self._failed(group_id, error, time_ms)
+        else:
+            yield from self._concluded(group_id, after, key, record.value, time_ms)
+
+    def _replay(self, record: Record, value: bytes | None) -> None:
+        match record.key:
+            case ShareGroupStatePartitionMetadataKey():
+                self._learn(record.value)
+            case StreamsGroupCurrentMemberAssignmentKey() if value is not None:
+                record = Record(record.key, task_records.of_kafka(value))
+        self.outlook.ctx.replay(record)
 
     def _concluded(
         self,
@@ -133,10 +137,14 @@ class ClusterWatch:
         try:
             yield from conclude(key, value, time_ms)
         except Exception as error:
-            self.outlook.troubles.note(group_id, error)
-            self._classic.start_over(group_id)
-            for watch in self._modern:
-                watch.start_over(group_id, time_ms)
+            self._failed(group_id, error, time_ms)
+
+    def _failed(self, group_id: str, error: Exception, time_ms: int) -> None:
+        """Note that something of a group could not be taken, and begin it again."""
+        self.outlook.troubles.note(group_id, error)
+        self._classic.start_over(group_id)
+        for watch in self._modern:
+            watch.start_over(group_id, time_ms)
 
     def _commit(self, key: OffsetCommitKey, value: bytes | None) -> None:
         committed = self.outlook.committed

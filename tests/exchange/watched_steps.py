@@ -38,6 +38,8 @@ _NEW: Final = "new in generation"
 _SUBSCRIBES: Final = "subscribes to other topics"
 _CHANGED: Final = "its topics have changed .inferred"
 _HASH: Final = "hash is another one"
+_WAITED: Final = "(; waited [^;]+)*"
+"""A coordinator may take its time for a target, and members for their shares."""
 
 
 _WITHOUT_CAUSE: Final = Step(
@@ -117,7 +119,7 @@ _CONSUMER: Final = (
     Step(WatchedGroup.join, r"member \S*modern-1 .*joined", Cause.JOINED),
     Step(
         WatchedGroup.subscribe_more,
-        rf"member \S*modern-1 .*{_SUBSCRIBES}; 4 partitions newly",
+        rf"member \S*modern-1 .*{_SUBSCRIBES}{_WAITED}; 4 partitions newly",
         Cause.SUBSCRIBED,
     ),
     Step(
@@ -133,14 +135,14 @@ _CONSUMER: Final = (
     ),
     Step(
         WatchedGroup.create_matching,
-        "a regular expression matches other topics; 1 partition newly",
+        f"a regular expression matches other topics{_WAITED}; 1 partition newly",
         Cause.REGEX_RESOLVED,
     ),
     Step(WatchedGroup.join, r"member \S*modern-2 .*joined", Cause.JOINED),
     Step(WatchedGroup.leave, r"member \S*modern-2 .*is gone .inferred", Cause.GONE, GONE),
     Step(
         WatchedGroup.replace,
-        r"member static-modern-1 .*came back under a new member id; \d",
+        rf"member static-modern-1 .*came back under a new member id{_WAITED}; \d",
         Cause.STATIC_REPLACED,
     ),
     Step(
@@ -164,7 +166,7 @@ _PARTIAL: Final = (
     _WITHOUT_CAUSE,
 )
 
-_SHARE_STATE: Final = "more of its partitions may be assigned; 4 partitions newly"
+_SHARE_STATE: Final = f"more of its partitions may be assigned{_WAITED}; 4 partitions newly"
 _SHARE: Final = (
     Step(WatchedGroup.join, "member .* joined", Cause.JOINED),
     Step(None, _SHARE_STATE, Cause.SHARE_STATE),
@@ -176,7 +178,7 @@ _SHARE: Final = (
     _WITHOUT_CAUSE,
 )
 
-_READY: Final = "all topics of its topology exist now; 8 tasks newly"
+_READY: Final = f"all topics of its topology exist now{_WAITED}; 8 tasks newly"
 _UNFIT: Final = "other numbers of partitions.*; 0 tasks moved; 8 without an owner now"
 """The internal topics have as many partitions as the topic had before."""
 

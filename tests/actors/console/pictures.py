@@ -141,7 +141,7 @@ def watching(browser: Browser, file: Path, directory: Path) -> None:
                 members.await_all_own(12)
                 members.join("web-4")
                 members.await_all_own(12)
-                see(watched.page, "#stories", "web-4.* joined")
+                see(watched.page, "#stories", r"web-4 \S+ joined(?![^\n]*not seen yet)")
                 await_updates(watched.page, 3)
                 watched.page.screenshot(path=file)
 
@@ -158,6 +158,7 @@ def watched_console(bootstrap: str, directory: Path) -> Iterator[str]:
         try:
             pattern = re.compile(r"console: (http://\S+)")
             found = until(lambda: pattern.search(said.read_text()), TOLD_S, "it has a console")
+            until(lambda: "watching " in said.read_text(), TOLD_S, "the log was read")
             yield found[1]
         finally:
             program.kill()

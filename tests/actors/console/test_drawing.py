@@ -1,8 +1,10 @@
 """The pictures of a group: where its rectangles are, and that they are few."""
 
+import re
 from dataclasses import replace
 
-from actors.console.drawing import MEMBERS_DRAWN, UNITS_DRAWN, by_number, ownership, steps
+from actors.console.assets import asset
+from actors.console.drawing import MEMBERS_DRAWN, STEPS, UNITS_DRAWN, by_number, ownership, steps
 from actors.console.source import Member
 from actors.console.views import group_sections
 from protocol.stories.story import (
@@ -112,6 +114,27 @@ def test_the_steps_of_a_rebalance_follow_each_other_and_end_within_it() -> None:
     assert join.begin + join.length in (assign.begin - 1, assign.begin, assign.begin + 1)
     assert all(0 <= each.begin <= each.begin + each.length <= 1_002 for each in found)
     assert rest.begin + rest.length == 1_000
+
+
+def test_each_wait_is_a_step_with_a_colour() -> None:
+    assert {key for key, _ in STEPS if isinstance(key, Wait)} == set(Wait)
+    style = asset("console.css")
+    kinds = [*(str(key) for key, _ in STEPS), "rest", "unserved"]
+    assert [each for each in kinds if not re.search(rf"\.waterfall \.{each}\b", style)] == []
+
+
+def test_what_came_first_is_drawn_first() -> None:
+    """A watched group awaited its target, and then members took it over."""
+    waits = (
+        Waited(what=Wait.TARGET, wait_ms=4_400),
+        Waited(what=Wait.RECONCILE, wait_ms=600, who=(Who(name="web-4"),)),
+    )
+    told = story(queue_ms=None, assignor_ms=None, waits=waits, unserved=())
+    told = replace(told, ended_ms=told.started_ms + 5_000)
+    assert [(each.name, each.begin, each.length, each.took) for each in steps(told)] == [
+        ("until the target is written", 0, 880, "4.4 s"),
+        ("members take over", 880, 120, "0.6 s"),
+    ]
 
 
 def test_steps_longer_than_the_rebalance_fit_too() -> None:

@@ -34,7 +34,8 @@ SENTENCES = [
     "group a-share: epoch 2 → 3: more of its partitions may be assigned; 4 partitions newly"
     " assigned",
     "group a-streams: epoch 1 → 2: member rollcall-tests (127.0.0.1) joined; 0 tasks moved",
-    "group a-streams: epoch 2 → 3: all topics of its topology exist now; 8 tasks newly assigned",
+    "group a-streams: epoch 2 → 3: all topics of its topology exist now; waited 0.6 s until the new"
+    " target was written; 8 tasks newly assigned",
 ]
 
 

@@ -15,6 +15,8 @@ from protocol.groups.facts import Fact, TargetAssigned
 from protocol.groups.modern.reconcile import MemberState
 from protocol.records import Record, encode
 from protocol.stories import json_form
+from protocol.stories.sentence import sentence
+from protocol.stories.story import Wait
 from protocol.watching.watch import ClusterWatch
 from tests.protocol.watching.records import (
     NOW,
@@ -107,9 +109,38 @@ def test_times_that_no_record_has_are_not_told() -> None:
     as_json = story_as_json(story)
     assert [as_json[each] for each in ("queue_ms", "assignor_ms", "fix_ups")] == [None] * 3
     assert json_form.read(json_form.write(story)) == story
-    assert steps(story) == []
+    assert [(each.what, each.wait_ms) for each in story.waits] == [(Wait.TARGET, 1_500)]
     (line,) = (log_message(each) for each in facts if isinstance(each, TargetAssigned))
     assert "in 1500 ms, uniform: " in line
+
+
+def test_the_steps_of_a_rebalance_come_in_the_order_of_its_spans() -> None:
+    """First the new target was awaited, then its takeover: no part of it is left over."""
+    watched, facts = Watched(), list[Fact]()
+    for after_ms, records in (
+        (0, [joined("a"), epoch(2), *targets(2, {"a": (0, 1)}), current("a", 2, 0, 1)]),
+        (60_000, [joined("b"), epoch(3)]),
+        (4_400, targets(3, {"a": (0,), "b": (1,)})),
+        (200, [current("a", 3, 0)]),
+        (400, [current("b", 3, 1)]),
+    ):
+        watched.now += after_ms
+        for each in records:
+            facts += watched.watch.take(*encode(Record(*each)), watched.now)
+    watched.tell(facts)
+    traces = RebalanceTraces()
+    *_, trace = (each for fact in facts for each in traces.tell(fact, None))
+    *_, story = watched.stories.values()
+    assert [(each.name, each.begin, each.length) for each in steps(story)] == [
+        ("until the target is written", 0, 880),
+        ("members take over", 880, 120),
+    ]
+    spans = [(each.name, each.ended_ms - each.started_ms) for each in trace.spans]
+    assert spans == [("trigger", 0), ("wait", 4_400), ("reconcile", 600)]
+    assert sentence(story).endswith(
+        "joined; waited 4.4 s until the new target was written; waited 0.6 s for b;"
+        " 1 of 4 partitions moved"
+    )
 
 
 def test_what_nobody_has_counted_is_not_told() -> None:

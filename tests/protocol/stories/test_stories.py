@@ -13,7 +13,7 @@ from protocol.groups.facts import (
 )
 from protocol.stories.history import STORIES_PER_GROUP, History, StoryEntry
 from protocol.stories.sentence import short_sentence
-from protocol.stories.story import RebalanceStory, StoryOutcome
+from protocol.stories.story import RebalanceStory, StoryOutcome, Wait, Waited
 from protocol.stories.teller import StoryTeller, outlived
 from tests.actors.telemetry.causes import share as share_groups
 from tests.actors.telemetry.causes import told
@@ -148,6 +148,22 @@ def test_queue_and_compute_time() -> None:
         " over; the assignor took 1.2 s, 0.9 s of it queued; 3 partitions moved;"
         " its end was not seen yet"
     )
+
+
+def test_where_no_record_has_the_assignors_times_the_target_is_awaited() -> None:
+    """Of a watched cluster it is known when the group changed, and when its target was there."""
+    unknown = {"queue_ms": None, "assignor_ms": None, "in_place": None, "fix_ups": None}
+    begun, ended = tell(
+        target(changed_ms=NOW - 4_400, started_ms=NOW - 4_400, ended_ms=NOW, **unknown),
+        reconciled(assigned_ms=NOW, time_ms=NOW + 600, last=named("web-2")),
+    )
+    until = Waited(what=Wait.TARGET, wait_ms=4_400)
+    assert begun.waits == (until,)
+    assert [each.wait_ms for each in ended.waits] == [4_400, 600]
+    assert sum(each.wait_ms for each in ended.waits) == ended.took_ms
+    assert "; waited 4.4 s until the new target was written; waited 0.6 s" in short_sentence(ended)
+    at_once, *_ = tell(target(ended_ms=NOW, **unknown))
+    assert at_once.waits == ()
 
 
 def test_a_new_coordinator_is_the_cause_that_is_left() -> None:

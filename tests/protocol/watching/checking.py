@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from protocol.stories.causes import CAUSES, Cause
 from protocol.stories.sentence import sentence
-from protocol.stories.story import StoryOutcome, Wait
+from protocol.stories.story import StoryOutcome, Wait, Waited
 from protocol.watching.gone import JITTER_MS
 from tests.protocol.watching.records import Watched
 
@@ -68,6 +68,10 @@ def check_whole(group: KafkaLog) -> None:
     assert came == group.unchanged
     for story in targets:
         true, where = group.told[story.started_ms], (sentence(story), story)
+        until_ms = true.written_ms - story.started_ms
+        first = [Waited(what=Wait.TARGET, wait_ms=until_ms)] if until_ms else []
+        assert [each for each in story.waits if each.what is Wait.TARGET] == first, where
+        assert list(story.waits[: len(first)]) == first, where
         if true.done is not None:
             ended_ms, last = true.done
             assert story.outcome is StoryOutcome.STABLE, where

@@ -36,8 +36,12 @@ class Written:
 
 @dataclass(kw_only=True)
 class Told:
-    """A target: what must be told of it. ``done``: when all members had it, and who came last."""
+    """A target: what must be told of it. ``done``: when all members had it, and who came last.
 
+    ``written_ms``: when it was written, which may be long after its epoch.
+    """
+
+    written_ms: int
     before: int
     after: int
     members: int
@@ -97,6 +101,7 @@ class KafkaLog:
         """Note a target of the newest epoch."""
         assert self.since is not None
         self.open = self.told[self.since] = Told(
+            written_ms=self.now,
             before=self.told_epoch,
             after=self.epoch,
             members=members,

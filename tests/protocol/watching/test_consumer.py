@@ -18,6 +18,7 @@ from protocol.records import (
     encode,
 )
 from protocol.stories import movement
+from protocol.stories.story import Wait
 from protocol.watching import overview
 from protocol.watching.new_target import AWAITED_MAX
 from protocol.watching.topic_book import MISSED_MAX, TopicBook
@@ -67,6 +68,46 @@ def leave(watched: Watched) -> str:
     watched.write(current("a", 4, 0, 1, 2, 3))
     (told,) = watched.news()
     return told
+
+
+def test_the_time_until_a_target_was_written_is_told(watched: Watched) -> None:
+    """Kafka computes it at a later heartbeat, or when its assignment interval is over."""
+    watched.write(*gone("b"), epoch(4))
+    watched.now += 4_400
+    watched.write(*targets(4, {"a": (0, 1, 2, 3)}))
+    watched.now += 600
+    watched.write(current("a", 4, 0, 1, 2, 3))
+    (story,) = watched.stories.values()
+    assert [(each.what, each.wait_ms) for each in story.waits] == [
+        (Wait.TARGET, 4_400),
+        (Wait.RECONCILE, 600),
+    ]
+    (told,) = watched.news()
+    assert told.endswith(
+        "; waited 4.4 s until the new target was written; waited 0.6 s for a;"
+        " 2 of 4 partitions moved"
+    )
+
+
+def test_of_each_member_that_went_before_the_target_it_is_told_what_nobody_served(
+    watched: Watched,
+) -> None:
+    watched.write(joined("c"), epoch(4), *targets(4, {"a": (0, 1), "b": (2,), "c": (3,)}))
+    watched.write(current("a", 4, 0, 1), current("b", 4, 2), current("c", 4, 3))
+    watched.news()
+    for partition in (2, 3):
+        watched.commit(partition)
+    watched.now += SESSION_MS
+    for number, name in ((5, "b"), (6, "c")):
+        watched.write(*gone(name), epoch(number))
+        watched.now += 1_000
+    watched.write(*targets(6, {"a": (0, 1, 2, 3)}), current("a", 6, 0, 1, 2, 3))
+    (told,) = watched.news()
+    assert told.endswith(
+        "; waited 2.0 s until the new target was written; 2 of 4 partitions moved;"
+        " 1 partition of b served by nobody for up to 12.0 s;"
+        " 1 partition of c served by nobody for up to 12.0 s"
+    )
 
 
 def test_of_too_many_partitions_it_is_not_told_how_many_moved(

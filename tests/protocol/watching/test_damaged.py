@@ -10,6 +10,8 @@ from uuid import UUID
 
 import pytest
 
+from protocol.groups.context import Context
+from protocol.groups.streams import task_records
 from protocol.groups.topics import Topic
 from protocol.records import (
     RECORD_TYPES,
@@ -213,6 +215,57 @@ def test_one_group_of_which_nothing_can_be_concluded_is_named_and_others_go_on(
     told = write(consumer.joined("d"), consumer.epoch(6), *consumer.targets(6, {"d": (0,)}))
     joined = "epoch 5 → 6: member d (10.0.0.4) joined"
     assert [joined in each for each in told if "5 → 6" in each] == [True, True]
+
+
+@pytest.mark.parametrize("error", [AssertionError, AttributeError, OverflowError, TypeError])
+@pytest.mark.parametrize("part", [1, 3, None])
+def test_records_that_the_core_cannot_replay_harm_their_group_only(
+    error: type[Exception], part: int | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They can be read, and yet say what no coordinator writes."""
+    watched = begun("consumer")
+    replay, failed = Context.replay, list[Record]()
+
+    def fail(ctx: Context, record: Record) -> None:
+        if getattr(record.key, "group_id", "") == "g" and (part is None or len(failed) < part):
+            failed.append(record)
+            raise error("a fault")
+        replay(ctx, record)
+
+    def write(*records: tuple[Any, Any], groups: tuple[str, ...] = ("g", "other")) -> list[str]:
+        watched.now += 1_000
+        for group_id in groups:
+            watched.write(*[(of(key, group_id), value) for key, value in records])
+        return watched.news()
+
+    write(*SOUND["consumer"], groups=("other",))
+    with monkeypatch.context() as patch:
+        patch.setattr(Context, "replay", fail)
+        told = write(*consumer.gone("b"), consumer.epoch(3), *consumer.targets(3, {"a": (0, 1, 2)}))
+    assert any(each.startswith("group other: epoch 2 → 3: member b ") for each in told)
+    found = watched.watch.outlook.troubles
+    (trouble,) = found.take()
+    assert (trouble.group_id, found.count, watched.watch.unreadable) == ("g", len(failed), 0)
+    assert trouble.reason.startswith(f"{error.__name__}: a fault (test_damaged.py:")
+    is_shown(watched)
+    write(consumer.joined("c"), consumer.epoch(4), *consumer.targets(4, {"c": (3,)}))
+    told = write(consumer.joined("d"), consumer.epoch(5), *consumer.targets(5, {"d": (0,)}))
+    joined = "epoch 4 → 5: member d (10.0.0.4) joined"
+    assert [joined in each for each in told if "4 → 5" in each] == [True, True]
+    assert found.take() == []
+
+
+def test_what_cannot_be_prepared_for_a_replay_harms_its_group_only(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def fail(_: bytes) -> bytes:
+        raise TypeError("a fault")
+
+    watched = begun("streams")
+    monkeypatch.setattr(task_records, "of_kafka", fail)
+    watched.write(*streams.current("a", 2, [("active", "0", 1)]))
+    assert [each.group_id for each in watched.watch.outlook.troubles.take()] == ["g"]
+    goes_on(watched)
 
 
 @pytest.mark.parametrize("time_ms", [-(1 << 62), -1, 0, 1 << 44, (1 << 63) - 1])
