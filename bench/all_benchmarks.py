@@ -77,7 +77,7 @@ PARTS: Final[Mapping[str, BenchPart]] = {
     "reload": _part("reload --rounds 2 --records 500000"),
     "memory": _part("memory", has_peer=False),
     "telemetry": _part("telemetry --rounds 25 --seconds 1", has_peer=False),
-    "console-cost": _part("console-cost --rounds 5 --seconds 10", has_peer=False),
+    "console-cost": _part("console-cost --rounds 9 --seconds 10", has_peer=False),
     "watch": _part("watch", has_peer=False),
     "assignors": _part("assignors --calls 20 --warm-up-ms 1500"),
     "share-assignors": _part(

@@ -17,10 +17,13 @@ from bench.cases import console_cost, telemetry
 from bench.cases.members import Pace
 from bench.cases.telemetry import (
     AGAINST_OFF,
+    AT_EQUAL_SPEED,
+    GENERATOR,
     OTHER_THREADS,
     PER_CPU_S,
+    SERVER,
     TELEMETRY,
-    against_off,
+    beside_off,
     environments,
     hanging_backend,
 )
@@ -99,14 +102,18 @@ def test_rebalances_are_due_by_the_clock_and_counted() -> None:
 
 
 def test_each_round_is_compared_with_that_without_telemetry() -> None:
-    def row(server: str, *values: tuple[float, float]) -> BenchRow:
-        rounds = tuple({PER_CPU_S: each, OTHER_THREADS: others} for each, others in values)
+    names = (PER_CPU_S, OTHER_THREADS, SERVER, GENERATOR)
+
+    def row(server: str, *values: tuple[float, float, float, float]) -> BenchRow:
+        rounds = tuple(dict(zip(names, each, strict=True)) for each in values)
         return BenchRow(case="c", server=server, rounds=rounds)
 
-    measured = [row("off", (100.0, 1.0), (200.0, 3.0)), row("files", (97.0, 3.5), (210.0, 3.0))]
-    rows = compared(measured, "telemetry", against_off)
+    off = row("off", (100.0, 1.0, 1.0, 0.5), (200.0, 3.0, 1.0, 0.5))
+    files = row("files", (97.0, 3.5, 1.0, 0.5), (210.0, 3.0, 1.0, 0.45))
+    rows = compared([off, files], "telemetry", beside_off)
     assert [row.case for row in rows] == ["c, telemetry: off", "c, telemetry: files"]
     assert [each[AGAINST_OFF] for each in rows[1].rounds] == pytest.approx([-3.0, 5.0])
+    assert [each[AT_EQUAL_SPEED] for each in rows[1].rounds] == pytest.approx([0.0, -10.0])
     assert [each[TELEMETRY] for each in rows[1].rounds] == pytest.approx([2.5, 0.0])
 
 
