@@ -124,18 +124,14 @@ def _existing(client: AdminClient, args: Namespace) -> list[Any]:
 
     As in Kafka's tool, ``--list`` and ``--if-exists`` leave it out instead.
     """
-    found = client.metadata(args.topic or None).topics
-    ignores_missing = args.action == "list" or args.if_exists
+    leaves_out_missing = not args.topic or args.action == "list" or args.if_exists
     shown = []
-    for topic in found:
-        is_missing = topic.error_code == ErrorCode.unknown_topic_or_partition
-        if (
-            args.topic
-            and topic.error_code != ErrorCode.none
-            and not (is_missing and ignores_missing)
-        ):
+    for topic in client.metadata(args.topic or None).topics:
+        if topic.error_code == ErrorCode.unknown_topic_or_partition and leaves_out_missing:
+            continue
+        if args.topic and topic.error_code != ErrorCode.none:
             raise ClientError(f"topic {topic.name}: {admin.said(topic.error_code)}")
-        if not is_missing and not (args.exclude_internal and topic.is_internal):
+        if not (args.exclude_internal and topic.is_internal):
             shown.append(topic)
     return sorted(shown, key=lambda each: str(each.name))
 

@@ -232,10 +232,6 @@ class HashedResource(Resource):
         """Return the hash that an equal resource has."""
         return self._hash
 
-    def __eq__(self, other: object) -> bool:
-        """Whether another resource has the same attributes."""
-        return self is other or super().__eq__(other)
-
 
 def resource_of(given: Mapping[str, str | int]) -> Resource:
     """Return this process's resource; the environment takes precedence."""

@@ -91,6 +91,17 @@ def test_kafka_consumer_groups_prints_what_it_prints_on_kafka(
     assert not both.differences, "\n".join(both.differences)
 
 
+def two_members_come(both: Both, tool: str, member: type[ShareMember | StreamsMember]) -> None:
+    """Let two members join, and see what lists and descriptions say of them."""
+    both.describe(tool)
+    for name in ("member-1", "member-2"):
+        both.join(member, name)
+        both.describe(tool, ours=True)
+    for states in ((), ("--state",), ("--state", "stable,empty"), ("--state", "empty")):
+        both.run(tool, "--list", *states, ours=True)
+    both.run(tool, "--describe", "--all-groups", "--state")
+
+
 def test_kafka_share_groups_prints_what_it_prints_on_kafka(both: Both) -> None:
     def described(*, ours: bool = False) -> None:
         both.describe(SHARE, ours=ours)
@@ -105,16 +116,7 @@ def test_kafka_share_groups_prints_what_it_prints_on_kafka(both: Both) -> None:
     def start() -> None:
         reset("--topic", TOPIC, "--to-earliest", "--execute", ours=False)
 
-    described()
-    both.join(ShareMember, "member-1")
-    described(ours=True)
-    both.join(ShareMember, "member-2")
-    described(ours=True)
-    both.run(SHARE, "--list", ours=True)
-    both.run(SHARE, "--list", "--state", ours=True)
-    both.run(SHARE, "--list", "--state", "stable,empty", ours=True)
-    both.run(SHARE, "--list", "--state", "empty", ours=True)
-    both.run(SHARE, "--describe", "--all-groups", "--state")
+    two_members_come(both, SHARE, ShareMember)
     reset("--topic", TOPIC, "--to-earliest", "--execute")
     both.run(SHARE, "--delete-offsets", "--group", GROUP, "--topic", TOPIC)
     both.run(SHARE, "--delete", "--group", GROUP)
@@ -155,16 +157,7 @@ def test_kafka_streams_groups_prints_what_it_prints_on_kafka(both: Both) -> None
         both.join(StreamsMember, "member-1")
         both.leave("member-1")
 
-    described()
-    both.join(StreamsMember, "member-1")
-    described(ours=True)
-    both.join(StreamsMember, "member-2")
-    described(ours=True)
-    both.run(STREAMS, "--list", ours=True)
-    both.run(STREAMS, "--list", "--state", ours=True)
-    both.run(STREAMS, "--list", "--state", "stable,empty", ours=True)
-    both.run(STREAMS, "--list", "--state", "empty", ours=True)
-    both.run(STREAMS, "--describe", "--all-groups", "--state")
+    two_members_come(both, STREAMS, StreamsMember)
     reset("--input-topic", TOPIC, "--to-earliest", "--execute")
     both.run(STREAMS, "--delete-offsets", "--group", GROUP, "--input-topic", TOPIC)
     both.run(STREAMS, "--delete", "--group", GROUP)
