@@ -138,6 +138,7 @@ class WatchSession:
         self._topic_id = ""
         self._begun: OrderedDict[str, Fact] = OrderedDict()
         self._told_from: dict[int, int] = {}
+        self._told_to: dict[int, int] = {}  # a place, if saved, is never beyond
         self._next: dict[int, int] = {}
         self._unread: dict[int, int] = {}  # where partitions ended at the start
         self.is_down = False
@@ -175,6 +176,7 @@ class WatchSession:
         found = self._source.find()
         self.cluster_id, self._topic_id = found.cluster_id, found.topic_id
         self._told_from = self._first_told(found, place)
+        self._told_to = dict(self._told_from)
         self._look.is_due()
         self._refresh_topics()
         self._read(found)
@@ -241,8 +243,9 @@ class WatchSession:
         self._is_answered()
         self._is_cut_off = self._is_delayed = False
         self._backoff.reset()
-        told_to = {each: max(at, self._told_from.get(each, 0)) for each, at in self._next.items()}
+        told_to = self._told_to
         self._told_from = {each: min(told_to.get(each, 0), found.ends[each]) for each in found.ends}
+        self._told_to = dict(self._told_from)
         fresh = self._new_watch(self._options)
         fresh.outlook.topics = self.watch.outlook.topics
         with self.lock:
@@ -271,10 +274,12 @@ class WatchSession:
         with self.lock:
             for record in batch.records:
                 facts += self._take(record)
-            if self.is_loaded and not batch.is_full:
+            if is_whole := self.is_loaded and not batch.is_full:
                 facts += self.watch.flush()
             self._options.metrics.count([self.watch.shard], GROUPS_SHOWN)
         self._tell(facts)
+        if is_whole:
+            self._told_to = dict(self._next)
         self._name_troubles()
         self._handle_errors()
         if batch.records or batch.ends:
@@ -389,6 +394,6 @@ class WatchSession:
     def _save_place(self) -> None:
         if self._keeper is not None and self.is_loaded:
             place = WatchPlace(
-                cluster_id=self.cluster_id, topic_id=self._topic_id, offsets=dict(self._next)
+                cluster_id=self.cluster_id, topic_id=self._topic_id, offsets=dict(self._told_to)
             )
             self._keeper.save(place)

@@ -18,9 +18,10 @@ from tests.actors.watching.test_session import BOOTSTRAP, START, A, B, Log, Said
 from tests.protocol.watching.records import generation
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
 
     from actors.watching.reader import Found
+    from protocol.stories.story import RebalanceStory
 
 
 class UnreadLog(Log):
@@ -176,3 +177,40 @@ def test_a_place_is_written_only_if_it_has_changed(tmp_path: Path, disk: Disk) -
     log.script = [None] * 5
     watched(log, place=PlaceFile(tmp_path / "place"))
     assert disk.saves == 1
+
+
+def test_what_nobody_was_told_is_told_after_the_next_start(tmp_path: Path) -> None:
+    """A pipe that closes ends it in the middle of telling."""
+    place = PlaceFile(tmp_path / "place")
+
+    class Closed(Told):
+        def told(self, stories: Iterable[RebalanceStory]) -> None:
+            super().told(stories)
+            if len(self.sentences) > 1:
+                raise BrokenPipeError
+
+    log, told = Log(*START), Closed()
+    log.script = [
+        lambda: log.append(generation(2, A, B)),
+        lambda: log.append(generation(3, B), generation(4, A, B)),
+    ]
+    with pytest.raises(BrokenPipeError):
+        WatchSession(log, Options(bootstrap=BOOTSTRAP, place=place), told).run(log.stop)
+    again = Log(*START, generation(2, A, B), generation(3, B), generation(4, A, B))
+    assert watched(again, place=place)[0].sentences == ["generation 2 → 3", "generation 3 → 4"]
+
+
+def test_a_place_is_not_beyond_what_waits_for_more_to_come(tmp_path: Path) -> None:
+    """Of a full batch more is to come, and a rebalance may be told only then."""
+    place = PlaceFile(tmp_path / "place")
+    log = Log(*START)
+
+    def half() -> ReadBatch:
+        batch = log.append(generation(2, A, B))
+        log.stop.set()
+        return ReadBatch(batch.records, (), (), is_full=True)
+
+    log.script = [half]
+    told, _ = watched(log, place=place)
+    again = Log(*START, generation(2, A, B))
+    assert [*told.sentences, *watched(again, place=place)[0].sentences][-1] == "generation 1 → 2"
