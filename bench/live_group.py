@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Final
 from actors.cli import admin
 from actors.cli.client import AdminClient, parse_bootstrap
 from actors.cli.descriptions import describe_group
+from actors.client.security import read_security
 from actors.errors import BadInputError
 from bench.scenarios.checks import HAS_STATIC
 from bench.scenarios.files import parse
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from actors.cli.descriptions import GroupDescription, MemberDescription
+    from bench.rehearsals.guest import GuestCluster
 
 TIMEOUT_S: Final = 15.0
 DEPLOY_AT_S: Final = 30
@@ -38,16 +40,14 @@ POD_S: Final = 10
 _ORDINAL: Final = re.compile(r".*-\d+$")
 
 
-def imported(bootstrap: str, group_id: str) -> str:
-    """Return a scenario file for a group: raises CommandError or DrillError.
-
-    ``bootstrap`` names servers of its cluster, ``HOST:PORT[,HOST:PORT…]``.
-    """
+def imported(cluster: GuestCluster, group_id: str) -> str:
+    """Return a scenario file for a group of a cluster: raises CommandError or DrillError."""
+    security = read_security(cluster.command_config)
     try:
-        addresses = parse_bootstrap(bootstrap)
+        addresses = parse_bootstrap(cluster.bootstrap)
     except ValueError as error:
         raise BadInputError(f"{error}.") from None
-    with AdminClient(addresses, TIMEOUT_S) as client:
+    with AdminClient(addresses, TIMEOUT_S, security=security) as client:
         group = describe_group(client, group_id)
         topics = _topics(client, group)
         found = client.metadata(topics).topics

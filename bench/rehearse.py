@@ -12,6 +12,8 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from actors.cli.session import add_security_flag
+from actors.client.security import read_security
 from actors.errors import BadInputError, CommandError
 from bench.interruption import Interrupted, interruptible
 from bench.live_group import imported
@@ -19,6 +21,7 @@ from bench.pages.files import report_path, write_reports
 from bench.pages.runs import ReportedRun, report
 from bench.rehearsals.checked import with_histories
 from bench.rehearsals.comparison import Comparison
+from bench.rehearsals.guest import GuestCluster
 from bench.rehearsals.masters import SparkMaster, is_submitted, master
 from bench.rehearsals.open_files import check_open_files
 from bench.rehearsals.runs import HOW, Place, Planned, Run, SparkPlace, run_all
@@ -57,7 +60,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             runs = run_all(
                 planned,
                 _places(asked),
-                asked.bootstrap or "",
+                _running(asked),
                 _say,
                 spark=_spark(asked),
                 history=asked.history,
@@ -78,7 +81,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _without_a_run(asked: argparse.Namespace) -> int:
     """Print a group's scenario, or list the scenarios; return the exit code."""
     if asked.from_group is not None:
-        return _import(asked.bootstrap, asked.from_group)
+        return _import(_running(asked), asked.from_group)
     for name in names():
         print(f"{name:26} {found(name).about}")
     return OK if asked.list else BAD_INPUT
@@ -133,13 +136,20 @@ def _planned(asked: argparse.Namespace) -> list[Planned]:
     return planned
 
 
-def _import(bootstrap: str | None, group_id: str) -> int:
+def _running(asked: argparse.Namespace) -> GuestCluster | None:
+    """Return the cluster that runs already; None: none is used."""
+    if asked.bootstrap is None:
+        return None
+    return GuestCluster(asked.bootstrap, asked.command_config)
+
+
+def _import(cluster: GuestCluster | None, group_id: str) -> int:
     """Print the scenario of a group that runs; return the exit code."""
-    if bootstrap is None:
+    if cluster is None:
         print("rollcall: give the cluster of --from-group: --bootstrap HOST:PORT.", file=sys.stderr)
         return BAD_INPUT
     try:
-        print(imported(bootstrap, group_id), end="")
+        print(imported(cluster, group_id), end="")
     except (DrillError, BadInputError) as error:
         print(f"rollcall: {error}", file=sys.stderr)
         return BAD_INPUT
@@ -158,6 +168,10 @@ def _check(asked: argparse.Namespace, variants: Mapping[str, Scenario]) -> None:
     for condition in asked.fail_on:
         if condition.group not in (None, *groups):
             raise BadInputError(f"--fail-on {condition.text}: there is no such group.")
+    if asked.command_config is not None:
+        if asked.bootstrap is None:
+            raise BadInputError("--command-config is for a cluster that runs: add --bootstrap.")
+        read_security(asked.command_config)
     _check_spark(asked)
     _check_programs(asked)
     if asked.history:
@@ -273,6 +287,7 @@ def _parser() -> argparse.ArgumentParser:
     where.add_argument(
         "--bootstrap", metavar="HOST:PORT", help="run it on this cluster, whose nodes are spared"
     )
+    add_security_flag(parser)
     parser.add_argument(
         "--kafka", action="store_true", help="run it on Apache Kafka, too, which needs Java"
     )

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from actors.client.security import Login
 
     Words = Generator[bytes, bytes, None]
-    """What a mechanism says; it is sent what the broker answers."""
+    """What a mechanism says, or a client; it is sent what the broker answers."""
 
 ANSWER_BYTES_MAX: Final = 1 << 20
 ITERATIONS_MAX: Final = 1 << 20
@@ -61,28 +61,24 @@ def log_in(ask_frame: Callable[[bytes], bytes], client_id: str, login: Login) ->
 
     Raises LoginError, and what ``ask_frame`` raises.
     """
-
-    def ask(message: Any, answer_type: type) -> Any:
-        return _read(answer_type, ask_frame(_written(message, client_id)))
-
+    frames = login_frames(client_id, login)
     try:
-        agreed = ask(SaslHandshakeRequest(mechanism=login.mechanism), SaslHandshakeResponse)
-        _check_mechanism(agreed, login)
-        _converse(ask, login)
+        frame = next(frames)
+        while True:
+            frame = frames.send(ask_frame(frame))
+    except StopIteration:
+        pass
     except ConnectionError:
         raise LoginError("the server closed the connection during the login") from None
 
 
-def _check_mechanism(agreed: SaslHandshakeResponse, login: Login) -> None:
-    if agreed.error_code is ErrorCode.unsupported_sasl_mechanism:
-        known = ", ".join(agreed.mechanisms) or "no mechanism"
-        raise LoginError(f"it does not take sasl.mechanism={login.mechanism}, but {known}")
-    if agreed.error_code is not ErrorCode.none:
-        name = agreed.error_code.name.upper()
-        raise LoginError(f"it does not take logins ({name}): see security.protocol")
+def login_frames(client_id: str, login: Login) -> Words:
+    """Yield the requests of a login, to be sent the answer of each; both have their lengths.
 
-
-def _converse(ask: Callable[[Any, type], Any], login: Login) -> None:
+    Raises LoginError and BadFrame.
+    """
+    asked = SaslHandshakeRequest(mechanism=login.mechanism)
+    _check_mechanism(_read(SaslHandshakeResponse, (yield _written(asked, client_id))), login)
     words = WORDS[login.mechanism](login)
     heard: bytes | None = None
     while True:
@@ -92,11 +88,21 @@ def _converse(ask: Callable[[Any, type], Any], login: Login) -> None:
             return
         except ValueError as error:
             raise LoginError(f"the login of user {login.username} fails: {error}") from None
-        answer = ask(SaslAuthenticateRequest(auth_bytes=said), SaslAuthenticateResponse)
+        frame = yield _written(SaslAuthenticateRequest(auth_bytes=said), client_id)
+        answer = _read(SaslAuthenticateResponse, frame)
         if answer.error_code is not ErrorCode.none:
             why = answer.error_message or answer.error_code.name.upper()
             raise LoginError(f"it refuses the login of user {login.username}: {why}")
         heard = answer.auth_bytes
+
+
+def _check_mechanism(agreed: SaslHandshakeResponse, login: Login) -> None:
+    if agreed.error_code is ErrorCode.unsupported_sasl_mechanism:
+        known = ", ".join(agreed.mechanisms) or "no mechanism"
+        raise LoginError(f"it does not take sasl.mechanism={login.mechanism}, but {known}")
+    if agreed.error_code is not ErrorCode.none:
+        name = agreed.error_code.name.upper()
+        raise LoginError(f"it does not take logins ({name}): see security.protocol")
 
 
 def _written(message: Any, client_id: str) -> bytes:

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Final
 
 from actors.client.blocking import BlockingConnection
 from actors.waiting import poll
+from bench.client.connection_settings import DEFAULT
 from protocol.client.frames import CLIENT_ID
-from protocol.client.versions import newest
 from protocol.wire.errors import ErrorCode, KafkaError
 from protocol.wire.messages import (
     ApiVersionsRequest,
@@ -27,8 +27,10 @@ from protocol.wire.messages import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable
     from uuid import UUID
+
+    from bench.client.connection_settings import ConnectionSettings
 
 
 COORDINATOR_SECONDS_MAX: Final = 180.0
@@ -36,15 +38,15 @@ COORDINATOR_SECONDS_MAX: Final = 180.0
 
 
 class BlockingClient(BlockingConnection):
-    """A connection to one node; without ``versions`` those of Kafka 4.3 that have topic names."""
+    """A connection to one node."""
 
     def __init__(
         self,
         address: tuple[str, int],
         timeout_s: float = 30.0,
-        versions: Mapping[int, int] | None = None,
+        settings: ConnectionSettings = DEFAULT,
     ) -> None:
-        super().__init__(address, timeout_s, CLIENT_ID, newest() if versions is None else versions)
+        super().__init__(address, timeout_s, CLIENT_ID, settings.versions, settings.security)
 
     def api_versions(self) -> None:
         """Send ApiVersions, to check that the server answers."""

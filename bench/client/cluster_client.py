@@ -6,12 +6,15 @@ from typing import TYPE_CHECKING, Any, Final
 
 from actors.waiting import is_answered, poll
 from bench.client.blocking_client import BlockingClient
+from bench.client.connection_settings import DEFAULT
 from failover.drills.checked import DrillError
 from protocol.wire.errors import KafkaError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Mapping, Sequence
+    from collections.abc import Callable, Collection, Sequence
     from uuid import UUID
+
+    from bench.client.connection_settings import ConnectionSettings
 
 POLL_S: Final = 0.1
 ASK_S: Final = 10.0
@@ -30,14 +33,14 @@ def addresses_in(bootstrap: str) -> list[Address]:
 class ClusterClient:
     """A cluster by its bootstrap addresses; node *i* has the *i*-th.
 
-    ``versions`` are those of the APIs that it serves; None: those of Rollcall and Kafka 4.3.
+    ``settings`` are those of its connections.
     """
 
     def __init__(
-        self, bootstrap: Sequence[Address], versions: Mapping[int, int] | None = None
+        self, bootstrap: Sequence[Address], settings: ConnectionSettings = DEFAULT
     ) -> None:
         self.bootstrap = tuple(bootstrap)
-        self._versions = versions
+        self._settings = settings
         self._silent: Collection[str] = ()
 
     @property
@@ -56,7 +59,7 @@ class ClusterClient:
             if address[0] in self._silent:
                 continue
             try:
-                with BlockingClient(address, ASK_S, self._versions) as connection:
+                with BlockingClient(address, ASK_S, self._settings) as connection:
                     return question(connection)
             except (OSError, KafkaError) as raised:
                 error = raised
@@ -88,7 +91,7 @@ class ClusterClient:
 
         def look() -> dict[tuple[str, int], int]:
             at = self.coordinator(group_id)
-            with BlockingClient(at, ASK_S, self._versions) as connection:
+            with BlockingClient(at, ASK_S, self._settings) as connection:
                 return connection.committed_offsets(group_id)
 
         failures = (OSError, KafkaError)

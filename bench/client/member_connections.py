@@ -8,14 +8,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
-from bench.client.stream import VERSIONS, Stream
+from bench.client.connection_settings import DEFAULT
+from bench.client.stream import Stream
 from protocol.members.requests import JOIN_GROUP, SYNC_GROUP
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Sequence
 
     from kio.static.protocol import RequestPayload
 
+    from bench.client.connection_settings import ConnectionSettings
     from bench.client.coordinator_lookup import Address
 
 WAIT_FOR_OTHERS: Final = frozenset({JOIN_GROUP, SYNC_GROUP})
@@ -41,9 +43,9 @@ class MemberConnection(Protocol):
 class MemberConnections:
     """Connects members to their coordinators; ``members_each`` of them share a connection."""
 
-    def __init__(self, members_each: int = 1, versions: Mapping[int, int] = VERSIONS) -> None:
+    def __init__(self, members_each: int = 1, settings: ConnectionSettings = DEFAULT) -> None:
         self._members_each = members_each
-        self._versions = versions
+        self._settings = settings
         self._filling: dict[Address, _Shared] = {}
         """The shared connection to each node that still takes members."""
 
@@ -65,10 +67,10 @@ class MemberConnections:
         connection ends before the member has closed it.
         """
         if not self.shares(api_key):
-            return _Own(address, client_id, answered, broken, self._versions)
+            return _Own(address, client_id, answered, broken, self._settings)
         shared = self._filling.get(address)
         if shared is None or shared.is_full:
-            shared = self._filling[address] = _Shared(address, self._members_each, self._versions)
+            shared = self._filling[address] = _Shared(address, self._members_each, self._settings)
         return _Seat(shared, client_id, answered, broken)
 
 
@@ -83,9 +85,9 @@ class _Own(Stream):
         client_id: str,
         answered: Callable[[Any, Any], None],
         broken: Callable[[], None],
-        versions: Mapping[int, int],
+        settings: ConnectionSettings,
     ) -> None:
-        super().__init__(address, client_id, answered, lambda _tokens: broken(), versions)
+        super().__init__(address, client_id, answered, lambda _tokens: broken(), settings)
 
     def give_up(self) -> None:
         self.close()
@@ -97,12 +99,12 @@ class _Shared:
     A place in it is taken once: members that come and go do not keep an old connection alive.
     """
 
-    def __init__(self, address: Address, members: int, versions: Mapping[int, int]) -> None:
+    def __init__(self, address: Address, members: int, settings: ConnectionSettings) -> None:
         self.address = address
         self.is_full = False
         self._left = members
         self._seats: dict[_Seat, None] = {}
-        self._stream = Stream(address, "shared", _answered, self._broken, versions)
+        self._stream = Stream(address, "shared", _answered, self._broken, settings)
 
     def take(self, seat: _Seat) -> None:
         self._seats[seat] = None

@@ -6,17 +6,20 @@ import asyncio
 import logging
 from typing import TYPE_CHECKING, Any, Final, cast
 
+from actors.client.login import ANSWER_BYTES_MAX, LoginError, login_frames
+from bench.client.connection_settings import DEFAULT
 from protocol.client.connection import ClientConnection
-from protocol.client.versions import newest
 from protocol.wire.frames import BadFrame, FrameError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Sequence
 
     from kio.static.protocol import RequestPayload
 
+    from bench.client.connection_settings import ConnectionSettings
+
 _log = logging.getLogger("rollcall.load")
-VERSIONS: Final = newest()
+LENGTH_BYTES: Final = 4
 
 
 class Stream(asyncio.Protocol):
@@ -24,7 +27,8 @@ class Stream(asyncio.Protocol):
 
     ``answered(token, response)`` is called with each answer and the token of its request;
     ``broken(tokens)`` is called once, when the connection ends or cannot be opened, with the tokens
-    of unanswered requests, but not after :meth:`close`. ``versions`` are those of the APIs.
+    of unanswered requests, but not after :meth:`close`. A connection with a login is open once that
+    has succeeded; one that is refused ends the connection.
     """
 
     def __init__(
@@ -33,14 +37,18 @@ class Stream(asyncio.Protocol):
         client_id: str,
         answered: Callable[[Any, Any], None],
         broken: Callable[[Sequence[Any]], None],
-        versions: Mapping[int, int] = VERSIONS,
+        settings: ConnectionSettings = DEFAULT,
     ) -> None:
         self.address = address
+        self._tls = settings.security.tls
+        login = settings.security.login
+        self._login = None if login is None else login_frames(client_id, login)
+        self._login_answer = b""
         self._answered = answered
         self._broken = broken
         self._closed = False
         self._transport: asyncio.Transport | None = None
-        self._client = ClientConnection(client_id, versions)
+        self._client = ClientConnection(client_id, settings.versions)
         self._opening = asyncio.get_running_loop().create_task(self._open())
 
     @property
@@ -55,8 +63,14 @@ class Stream(asyncio.Protocol):
         ``broken`` follows.
         """
         self._client.ask(message, token, client_id)
-        if self._transport is not None and not self._transport.is_closing():
-            self._transport.write(self._client.data_to_send())
+        self._write_queued()
+
+    def _write_queued(self) -> None:
+        transport = self._transport
+        if transport is None or transport.is_closing() or self._login is not None:
+            return
+        if data := self._client.data_to_send():
+            transport.write(data)
 
     def close(self) -> None:
         """Close at once."""
@@ -67,25 +81,35 @@ class Stream(asyncio.Protocol):
 
     async def _open(self) -> None:
         try:
-            await asyncio.get_running_loop().create_connection(lambda: self, *self.address)
+            await asyncio.get_running_loop().create_connection(
+                lambda: self,
+                *self.address,
+                ssl=self._tls,
+                server_hostname=None if self._tls is None else self.address[0],
+            )
         except OSError:
             self.connection_lost(None)
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Send the queued requests."""
+        """Log in, or send the queued requests."""
         self._transport = cast("asyncio.Transport", transport)
         if self._closed:
             self._transport.abort()
-        elif data := self._client.data_to_send():
-            self._transport.write(data)
+        elif self._login is not None:
+            self._transport.write(next(self._login))
+        else:
+            self._write_queued()
 
     def data_received(self, data: bytes) -> None:
         """Take answers; close the connection if the bytes are not an answer."""
         if self._closed:
             return
         try:
+            if self._login is not None:
+                self._log_in(data)
+                return
             answers = self._client.receive(data)
-        except (BadFrame, FrameError) as error:
+        except (BadFrame, FrameError, LoginError) as error:
             _log.warning("%s:%d: %s", *self.address, error)
             if self._transport is not None:
                 self._transport.abort()
@@ -93,6 +117,24 @@ class Stream(asyncio.Protocol):
         for token, response in answers:
             if not self._closed:
                 self._answered(token, response)
+
+    def _log_in(self, data: bytes) -> None:
+        """Take answers to the login: of each request the next one is sent, or the queued ones."""
+        assert self._login is not None
+        assert self._transport is not None
+        self._login_answer += data
+        answer = self._login_answer
+        size = LENGTH_BYTES + int.from_bytes(answer[:LENGTH_BYTES])
+        if size > ANSWER_BYTES_MAX:
+            raise BadFrame(f"an answer to the login has {size} bytes")
+        if len(answer) < max(size, LENGTH_BYTES + 1):
+            return
+        self._login_answer = b""
+        try:
+            self._transport.write(self._login.send(answer))
+        except StopIteration:
+            self._login = None
+            self._write_queued()
 
     def connection_lost(self, _error: Exception | None) -> None:
         """Notify the owner, unless the owner closed the connection."""

@@ -19,11 +19,12 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 import uvloop
 
 from actors.waiting import poll_async
+from bench.client.connection_settings import DEFAULT
 from bench.client.coordinator_lookup import LookupConnections
 from bench.client.due_times import SendCounts, next_due_ms
 from bench.client.member_connections import MemberConnections
 from bench.client.paced_work import PacedWork
-from bench.client.stream import VERSIONS, Stream
+from bench.client.stream import Stream
 from protocol.members.client import State
 from protocol.members.history import MemberHistoryKind
 from protocol.members.kinds import TopicMetadata, member_of
@@ -32,6 +33,7 @@ from protocol.members.requests import OFFSET_COMMIT
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
+    from bench.client.connection_settings import ConnectionSettings
     from bench.client.coordinator_lookup import Address
     from bench.client.member_connections import MemberConnection
     from protocol.members.classic import MemberConfig
@@ -104,7 +106,7 @@ async def _run(load: LoadSpec, is_over: Callable[[], bool]) -> list[HistoryRow]:
 
 
 class CoordinatorLookups:
-    """Finds coordinators for all members, whose requests have these ``versions``.
+    """Finds coordinators for all members, whose connections have these ``settings``.
 
     ``connections`` are theirs to their coordinators, each of ``members_each`` of them. ``work`` is
     where members put what they do when a connection ends or a coordinator is found.
@@ -113,13 +115,13 @@ class CoordinatorLookups:
     def __init__(
         self,
         bootstrap: tuple[Address, ...],
-        versions: Mapping[int, int] = VERSIONS,
+        settings: ConnectionSettings = DEFAULT,
         members_each: int = 1,
     ) -> None:
-        self.connections = MemberConnections(members_each, versions)
+        self.connections = MemberConnections(members_each, settings)
         self.work = PacedWork()
         self._connections = LookupConnections(
-            bootstrap, lambda address: _LookupStream(address, self._broke, self.work, versions)
+            bootstrap, lambda address: _LookupStream(address, self._broke, self.work, settings)
         )
 
     def ask(self, driver: MemberDriver, request: Outgoing) -> Address:
@@ -150,12 +152,12 @@ class _LookupStream:
         address: Address,
         broke: Callable[[Address], None],
         work: PacedWork,
-        versions: Mapping[int, int],
+        settings: ConnectionSettings,
     ) -> None:
         self.address = address
         self._broke = broke
         self._work = work
-        self._versions = versions
+        self._settings = settings
         self._stream: Stream | None = None
 
     @property
@@ -166,7 +168,7 @@ class _LookupStream:
     def ask(self, driver: MemberDriver, request: Outgoing) -> None:
         if self._stream is None:
             self._stream = Stream(
-                self.address, LOOKUP, self._answered, self._broken, self._versions
+                self.address, LOOKUP, self._answered, self._broken, self._settings
             )
         self._stream.send(request.message, (driver, request), driver.member.config.client_id)
 

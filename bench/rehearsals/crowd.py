@@ -26,6 +26,7 @@ from bench.load.driver import (
     now_ms,
 )
 from bench.load.stability import share_of
+from bench.rehearsals.stages import connections_to
 from bench.scenarios.members import LifeTimes, has_unowned, life_record, settings_of
 from bench.scenarios.plan import CLOSED, Freeze, Leave, Life, Start, Subscribe, Thaw, Vanish
 from protocol.members.history import MemberHistoryKind
@@ -115,7 +116,7 @@ class PlannedCrowd:
 
         def begin() -> None:
             stage, each = self._stage, self._scenario.members_per_connection
-            self._lookups = CoordinatorLookups(stage.bootstrap, stage.versions, each)
+            self._lookups = CoordinatorLookups(stage.bootstrap, connections_to(stage), each)
             self._lag = LoopLag(self._thread.loop)
             self._began_s = began_s
             self._turn()

@@ -6,10 +6,12 @@ import itertools
 import os
 import sys
 from contextlib import contextmanager
+from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, get_args
 
 from actors.cli.client import AdminClient, ClientError, parse_bootstrap, shown
+from actors.client.security import read_security
 from actors.errors import BadInputError, CommandError
 from bench.load.driver import now_ms
 from bench.scenarios.faults import Fault
@@ -28,6 +30,7 @@ from protocol.wire.streams_messages import StreamsGroupHeartbeatRequest
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
+    from pathlib import Path
 
     from bench.rehearsals.stages import Address, Undo
     from bench.scenarios.plan import ScenarioPlan
@@ -54,8 +57,13 @@ class GuestStage:
     cannot: Mapping[type, str] = MappingProxyType(dict.fromkeys(get_args(Fault), SPARED))
 
     def __init__(
-        self, bootstrap: tuple[Address, ...], versions: Mapping[int, int], prefix: str
+        self,
+        bootstrap: tuple[Address, ...],
+        versions: Mapping[int, int],
+        prefix: str,
+        command_config: Path | None = None,
     ) -> None:
+        self.command_config = command_config
         self.how = ",".join(map(shown, bootstrap))
         self.bootstrap = bootstrap
         self.versions = versions
@@ -65,12 +73,26 @@ class GuestStage:
         """Inflict nothing."""
         raise AssertionError(fault, node)
 
+    def check(self) -> None:
+        """Do nothing: its disks are not ours to look at."""
 
-def reached(bootstrap: str, scenario: Scenario) -> tuple[tuple[Address, ...], dict[int, int]]:
+
+@dataclass(frozen=True, slots=True)
+class GuestCluster:
+    """Where a cluster is, and the file with what makes connections to it safe."""
+
+    bootstrap: str
+    command_config: Path | None = None
+
+
+def reached(
+    cluster: GuestCluster, scenario: Scenario
+) -> tuple[tuple[Address, ...], dict[int, int]]:
     """Return a cluster's brokers and the versions to ask them in; raises BadInputError."""
+    security = read_security(cluster.command_config)
     try:
-        addresses = parse_bootstrap(bootstrap)
-        with AdminClient(addresses) as client:
+        addresses = parse_bootstrap(cluster.bootstrap)
+        with AdminClient(addresses, security=security) as client:
             versions = agreed(client.ask(_WHO).api_keys)
             brokers = tuple(client.brokers().values())
     except (ValueError, ClientError) as error:
@@ -79,8 +101,8 @@ def reached(bootstrap: str, scenario: Scenario) -> tuple[tuple[Address, ...], di
         key = NEEDED[group.protocol]
         if key not in versions:
             raise BadInputError(
-                f"{bootstrap} does not serve {API[key].name}, by which the {group.protocol} members"
-                f" of {group.name} join."
+                f"{cluster.bootstrap} does not serve {API[key].name}, by which the"
+                f" {group.protocol} members of {group.name} join."
             )
     return brokers, versions
 
@@ -92,11 +114,14 @@ _WHO: Final = ApiVersionsRequest(client_software_name="rollcall", client_softwar
 
 
 @contextmanager
-def guest_stage(bootstrap: str, scenario: Scenario, plan: ScenarioPlan) -> Iterator[GuestStage]:
+def guest_stage(
+    cluster: GuestCluster, scenario: Scenario, plan: ScenarioPlan
+) -> Iterator[GuestStage]:
     """Use a cluster that runs; at the end delete the scenario's groups and topics from it."""
-    brokers, versions = reached(bootstrap, scenario)
+    brokers, versions = reached(cluster, scenario)
     number = f"{os.getpid()}-{now_ms() % 1_000_000}-{next(_NUMBERS)}"
-    stage = GuestStage(brokers, versions, f"rehearsal-{number}-")
+    prefix = f"rehearsal-{number}-"
+    stage = GuestStage(brokers, versions, prefix, cluster.command_config)
     try:
         yield stage
     finally:
@@ -111,7 +136,11 @@ def _clean_up(stage: GuestStage, scenario: Scenario, plan: ScenarioPlan) -> None
             static[stage.names.of(name)].append(pod)
     try:
         left = cleanup.remove(
-            stage.bootstrap, static, stage.names.all(scenario.topics), empty_s=GONE_S
+            stage.bootstrap,
+            static,
+            stage.names.all(scenario.topics),
+            empty_s=GONE_S,
+            security=read_security(stage.command_config),
         )
     except CommandError as error:
         said = f"The rehearsal's groups and topics could not be deleted: {error}"

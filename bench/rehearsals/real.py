@@ -19,6 +19,7 @@ from bench.rehearsals.crowd import (
     REQUESTS,
     PlannedCrowd,
 )
+from bench.rehearsals.stages import connections_to
 from bench.scenarios.record import ScenarioRecord
 from bench.scenarios.simulated import POLL_MS, SETTLE_MS
 from bench.scenarios.values import Protocol as GroupProtocol
@@ -112,7 +113,7 @@ class _Play:
         self._stage = stage
         self._told = say
         self._marks: list[tuple[int, str]] = []
-        self._client = ClusterClient(stage.bootstrap, stage.versions)
+        self._client = ClusterClient(stage.bootstrap, connections_to(stage))
         self._due: list[tuple[int, int, Callable[..., None], tuple[Any, ...]]] = []
         self._order = itertools.count()
         self._began_s = 0.0
@@ -123,6 +124,7 @@ class _Play:
 
     def run(self, crowd_of: CrowdOf) -> ScenarioRecord:
         scenario, stage = self._scenario, self._stage
+        stage.check()
         topics = stage.names.all(scenario.topics)
         for name, partitions in scenario.partitions_of().items():
             self._client.create_topic(stage.names.of(name), partitions)
@@ -172,6 +174,7 @@ class _Play:
         for at_ms in range(PROGRESS_MS, duration, PROGRESS_MS):
             self._later(at_ms, self._progress, at_ms, crowd)
         while self._now_ms() < duration:
+            self._stage.check()
             crowd.check()
             self._tell_lost(crowd)
             if self._due and self._due[0][0] <= self._now_ms():
@@ -239,6 +242,7 @@ class _Play:
         """Let the groups finish their rebalances; the verdict says what they never finish."""
         deadline_s = time.monotonic() + SETTLE_MS / 1000
         while time.monotonic() < deadline_s and crowd.has_unowned():
+            self._stage.check()
             crowd.check()
             time.sleep(POLL_MS / 1000)
 

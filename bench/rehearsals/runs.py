@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
+    from bench.rehearsals.guest import GuestCluster
     from bench.rehearsals.masters import SparkMaster
     from bench.rehearsals.real import CrowdOf
     from bench.rehearsals.spark_history import SparkHistory, WrittenHistory
@@ -79,13 +80,13 @@ class SparkPlace:
 def run_all(  # noqa: PLR0913 - what is run, where, and what is kept of it
     variants: Sequence[Planned],
     places: Sequence[Place],
-    bootstrap: str,
+    running: GuestCluster | None,
     say: Callable[[str], None],
     *,
     spark: SparkPlace | None = None,
     history: Path | None = None,
 ) -> list[Run]:
-    """Run every variant at every place; ``bootstrap`` is that of the cluster that ran before.
+    """Run every variant at every place; ``running`` is the cluster that ran before.
 
     ``spark``: where tasks of Spark drive the members; None: this process does. Such tasks write
     what they saw into the directory ``history``; of other runs nothing is written here.
@@ -103,7 +104,7 @@ def run_all(  # noqa: PLR0913 - what is run, where, and what is kept of it
                     told = [variant] if len(variants) > 1 else []
                     return told + ([how] if len(places) > 1 else [])
 
-                runs.append(_run(planned, place, bootstrap, say, (made, words)))
+                runs.append(_run(planned, place, running, say, (made, words)))
     return runs
 
 
@@ -169,7 +170,7 @@ HOW = {
 def _run(
     planned: Planned,
     place: Place,
-    bootstrap: str,
+    running: GuestCluster | None,
     say: Callable[[str], None],
     kept: tuple[Crowds, Callable[[str], list[str]]],
 ) -> Run:
@@ -188,7 +189,7 @@ def _run(
         verdict = judge(scenario, record, HOW[place], planned.variant)
         return Run(planned=planned, record=record, verdict=verdict)
     with ExitStack() as stack:
-        with _stage(planned, place, bootstrap, say) as stage:
+        with _stage(planned, place, running, say) as stage:
             notes = notes_on(stage, scenario)
             for note in notes:
                 say(note)
@@ -229,9 +230,13 @@ def _step_name(text: str, scenario: Scenario) -> str:
 
 
 def _stage(
-    planned: Planned, place: Place, bootstrap: str, say: Callable[[str], None]
+    planned: Planned,
+    place: Place,
+    running: GuestCluster | None,
+    say: Callable[[str], None],
 ) -> AbstractContextManager[Stage]:
     if place is Place.GUEST:
-        return guest_stage(bootstrap, planned.scenario, planned.plan)
+        assert running is not None
+        return guest_stage(running, planned.scenario, planned.plan)
     say(f"starting {WORDS[place]} ...")
     return own_stage(planned.scenario) if place is Place.OWN else kafka_stage(planned.scenario)

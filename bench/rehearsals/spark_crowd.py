@@ -91,6 +91,7 @@ class SparkCrowd:
                 versions=dict(place.versions),
                 names=place.names,
                 leaves=place.leaves,
+                command_config=place.command_config,
             ),
             topic_names=dict(topic_names),
             watcher=self._watcher.address,

@@ -20,6 +20,7 @@ from bench.scenarios.plan import Start
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from pathlib import Path
     from uuid import UUID
 
     from bench.client.cluster_client import Address
@@ -45,6 +46,7 @@ class CrowdPlace:
     versions: Mapping[int, int]
     names: ClusterNames
     leaves: bool
+    command_config: Path | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

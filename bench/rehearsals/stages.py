@@ -10,6 +10,9 @@ from contextlib import ExitStack, contextmanager
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
+from actors.client.security import read_security
+from bench.client.connection_settings import ConnectionSettings
+from bench.rehearsals.disk_space import check_room
 from bench.scenarios.faults import (
     CutCoordinator,
     FreezeCoordinator,
@@ -22,6 +25,7 @@ from protocol.client.versions import newest
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
+    from pathlib import Path
 
     from bench.scenarios.scenario import Scenario
     from bench.servers.kafka import Kafka
@@ -43,6 +47,8 @@ class CrowdCluster(Protocol):
     names: ClusterNames
     leaves: bool
     """Whether the members leave for good in the end: the cluster stays."""
+    command_config: Path | None
+    """The file with what makes connections safe, on every host with members; None: they are not."""
 
 
 class Stage(CrowdCluster, Protocol):
@@ -55,6 +61,15 @@ class Stage(CrowdCluster, Protocol):
 
     def inflict(self, fault: Any, node: int) -> Undo | None:
         """Begin a fault of the node with this place in ``bootstrap``."""
+
+    def check(self) -> None:
+        """Raise DrillError if the cluster cannot work, for a reason that is not of the scenario."""
+
+
+def connections_to(stage: CrowdCluster) -> ConnectionSettings:
+    """Return what connections to a stage have; raises BadInputError if its file is wrong."""
+    security = read_security(stage.command_config)
+    return ConnectionSettings(versions=stage.versions, security=security)
 
 
 def notes_on(stage: Stage, scenario: Scenario) -> list[str]:
@@ -75,6 +90,7 @@ class OwnStage:
 
     how = "real"
     leaves = False
+    command_config: Path | None = None
     cannot: Mapping[type, str] = MappingProxyType({})
 
     def __init__(self, live: LiveCluster) -> None:
@@ -86,6 +102,10 @@ class OwnStage:
     def inflict(self, fault: Any, node: int) -> Undo | None:
         """Begin a fault."""
         return OWN_FAULTS[type(fault)](self._live, node, fault)
+
+    def check(self) -> None:
+        """Raise DrillError if its disk is full."""
+        check_room(self._live.data_dir)
 
 
 def _kill(live: LiveCluster, node: int, _fault: KillCoordinator) -> Undo | None:
@@ -124,6 +144,7 @@ class KafkaStage:
 
     how = "kafka"
     leaves = False
+    command_config: Path | None = None
     cannot: Mapping[type, str] = MappingProxyType(
         {CutCoordinator: "on one machine, the brokers of Kafka cannot be cut off from each other"}
     )
@@ -137,6 +158,10 @@ class KafkaStage:
     def inflict(self, fault: Any, node: int) -> Undo | None:
         """Begin a fault."""
         return KAFKA_FAULTS[type(fault)](self._kafka, node, fault)
+
+    def check(self) -> None:
+        """Raise DrillError if its disk is full."""
+        check_room(self._kafka.directory)
 
 
 def _kill_broker(kafka: Kafka, node: int, _fault: KillCoordinator) -> Undo:

@@ -8,12 +8,15 @@ from typing import TYPE_CHECKING, Final
 
 from actors.cli import admin
 from actors.cli.client import AdminClient, ClientError
+from actors.client.security import PLAINTEXT
 from actors.waiting import poll
 from protocol.wire.errors import ErrorCode
 from protocol.wire.messages import DeleteTopicsRequest, DeleteTopicState, MemberIdentity
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
+
+    from actors.client.security import Security
 
 EMPTY_S: Final = 10.0
 """The time for leaving members to be gone."""
@@ -29,13 +32,14 @@ def remove(
     instance_ids: Mapping[str, Collection[str]],
     topics: Collection[str],
     empty_s: float = EMPTY_S,
+    security: Security = PLAINTEXT,
 ) -> list[str]:
     """Delete groups and topics; return the names of those that are still there.
 
     ``instance_ids`` are the static members of each group, which never leave on their own; the
     others have ``empty_s`` to be gone.
     """
-    with AdminClient(bootstrap) as client:
+    with AdminClient(bootstrap, security=security) as client:
         left = [
             each
             for each, static in instance_ids.items()

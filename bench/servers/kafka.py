@@ -91,6 +91,7 @@ class Kafka:
         self, directory: Path, brokers: int, overrides: Mapping[str, str], heap_mib: int = 512
     ) -> None:
         """``heap_mib`` is that of each of several brokers."""
+        self.directory = directory
         self._java = java_command()
         self._classpath = _classpath()
         self._controller: _Node | None = None

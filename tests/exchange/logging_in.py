@@ -1,7 +1,8 @@
-"""Commands that log in at a real Kafka with ``--command-config``, and their mistakes."""
+"""Commands and rehearsals that log in at a real Kafka with ``--command-config``."""
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING
 
 from confluent_kafka.admin import (
@@ -13,6 +14,7 @@ from confluent_kafka.admin import (
 
 from actors.client.security import MECHANISMS
 from actors.errors import ExitCode
+from bench import rehearse
 from tests.actors.cli.commands import rollcall
 from tests.clients.confluent import admin as admin_of
 from tests.exchange.watched_kafka import OPERATOR, TOLD_S
@@ -31,6 +33,21 @@ TOPIC, GROUP = "logins", "logged-in"
 MODULES = {"PLAIN": "plain.PlainLoginModule"}
 SCRAM_MODULE = "scram.ScramLoginModule"
 LIST = ("groups", "--list")
+SCENARIO = """
+about = "members that log in"
+duration = "12s"
+topics.t.partitions = 4
+commit_interval_ms = 1000
+[[groups]]
+name = "classic"
+topics = ["t"]
+heartbeat_interval_ms = 500
+behaviours = [{ do = "scale", at = "6s", replicas = 4 }]
+[[groups]]
+name = "modern"
+protocol = "consumer"
+topics = ["t"]
+"""
 
 
 def settings(
@@ -83,6 +100,36 @@ def logins_are_taken(kafka: AclKafka, tmp_path: Path, capsys: pytest.CaptureFixt
 
             listed = until(lists, TOLD_S, f"{mechanism} at {protocol}, whose users were just made")
             assert GROUP in listed.lines
+
+
+def rehearsals_log_in(kafka: AclKafka, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Simulated members do, too; and the scenario of a group is asked for by who may."""
+    scenario, out = tmp_path / "logins.toml", tmp_path / "verdict.json"
+    scenario.write_text(SCENARIO)
+    for at, mechanism, protocol, more in (
+        (kafka.watched, "PLAIN", "SASL_PLAINTEXT", ""),
+        (kafka.secret, "SCRAM-SHA-256", "SASL_SSL", trusted(kafka)),
+    ):
+        config = str(settings(tmp_path, protocol, mechanism, more=more))
+        where = ("--bootstrap", at, "--command-config", config)
+        code = rehearse.main([str(scenario), *where, "--json", str(out)])
+        told = capsys.readouterr()
+        assert code == ExitCode.OK, told.out + told.err
+        groups = json.loads(out.read_text())["groups"]
+        assert {name: each["members"] for name, each in groups.items()} == {
+            "classic": 4,
+            "modern": 3,
+        }
+        left = rollcall(capsys, *LIST, *where).lines
+        assert not [name for name in left if name.startswith("rehearsal-")]
+        assert rehearse.main(["--from-group", GROUP, *where]) == ExitCode.BAD_INPUT
+        assert capsys.readouterr().err.startswith(f"rollcall: Group {GROUP} has no members now")
+    config = str(settings(tmp_path, password="wrong"))
+    where = ("--bootstrap", kafka.watched, "--command-config", config)
+    refused = f"rollcall: {kafka.watched}: it refuses the login of user {OPERATOR}: "
+    for words in ([str(scenario)], ["--from-group", GROUP]):
+        assert rehearse.main([*words, *where]) != ExitCode.OK
+        assert capsys.readouterr().err.startswith(refused)
 
 
 def mistakes_are_told(kafka: AclKafka, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -21,7 +21,7 @@ from tests.clients.confluent import QUIET
 from tests.clients.confluent import admin as admin_of
 from tests.clients.java import java
 from tests.conftest import rollcall
-from tests.exchange.logging_in import logins_are_taken, mistakes_are_told
+from tests.exchange.logging_in import logins_are_taken, mistakes_are_told, rehearsals_log_in
 from tests.exchange.watched_console import Pages, are_shown, in_a_browser
 from tests.exchange.watched_groups import WatchedGroup
 from tests.exchange.watched_kafka import (
@@ -79,6 +79,7 @@ def test_commands_log_in_at_a_kafka(
 ) -> None:
     """By each mechanism, with and without TLS; each mistake is one sentence."""
     logins_are_taken(kafka, tmp_path, capsys)
+    rehearsals_log_in(kafka, tmp_path, capsys)
     mistakes_are_told(kafka, tmp_path, capsys)
 
 

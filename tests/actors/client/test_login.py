@@ -57,8 +57,13 @@ def listening(serve: Callable[[socket.socket], None]) -> Iterator[Address]:
     thread.join(PATIENCE_S)
 
 
-def speaking(says: Says, mechanisms: tuple[str, ...]) -> Callable[[socket.socket], None]:
-    """Return what a broker does whose mechanism answers by ``says``; None: it refuses."""
+def speaking(
+    says: Says, mechanisms: tuple[str, ...], asked_then: list[bytes] | None = None
+) -> Callable[[socket.socket], None]:
+    """Return what a broker does whose mechanism answers by ``says``; None: it refuses.
+
+    It closes the connection at the first request after the login, which ``asked_then`` gets.
+    """
 
     def answer(message: Any) -> Any:
         if isinstance(message, SaslHandshakeRequest):
@@ -83,6 +88,9 @@ def speaking(says: Says, mechanisms: tuple[str, ...]) -> Callable[[socket.socket
                 key, _, number, size = (
                     int.from_bytes(frame[at:to]) for at, to in ((0, 2), (2, 4), (4, 8), (8, 10))
                 )
+                if key not in MESSAGES and asked_then is not None:
+                    asked_then.append(frame)
+                    return
                 asked, answered = MESSAGES[key]
                 body = BytesIO()
                 said = answer(entity_reader(asked)(frame, 10 + size)[0])

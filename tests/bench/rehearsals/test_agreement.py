@@ -13,7 +13,7 @@ import pytest
 
 from actors.cli.client import shown
 from bench.rehearsals import real
-from bench.rehearsals.guest import guest_stage
+from bench.rehearsals.guest import GuestCluster, guest_stage
 from bench.scenarios import simulated
 from bench.scenarios.files import found_variants, names, parse
 from bench.scenarios.plan import expand
@@ -100,7 +100,7 @@ def is_warm(node: OneNode) -> bool:
 
 def in_real_time(node: OneNode, scenario: Scenario, keep: Callable[[ScenarioRecord], None]) -> None:
     plan = expand(scenario)
-    with guest_stage(shown(node.address), scenario, plan) as stage:
+    with guest_stage(GuestCluster(shown(node.address)), scenario, plan) as stage:
         keep(real.run(scenario, plan, stage, lambda _at_ms, _text: None))
 
 

@@ -49,7 +49,11 @@ def share_of(watcher=("127.0.0.1", 1), bootstrap=(), topic_names=None) -> PlanSh
         scenario=scenario,
         plan=expand(scenario),
         place=CrowdPlace(
-            bootstrap=bootstrap, versions=newest(), names=ClusterNames(), leaves=False
+            bootstrap=bootstrap,
+            versions=newest(),
+            names=ClusterNames(),
+            leaves=False,
+            command_config=None,
         ),
         topic_names=topic_names or {},
         watcher=watcher,
@@ -77,7 +81,7 @@ def test_each_task_knows_how_many_members_are_lost_with_it():
 
 
 def test_a_task_that_was_there_before_is_not_driven_again(node):
-    client = ClusterClient([node.address], newest())
+    client = ClusterClient([node.address])
     client.create_topic("t", 12)
     with LoadWatcher("127.0.0.1", 2) as watcher:
         share = share_of(watcher.address, (node.address,), client.topic_names(["t"]))
@@ -126,7 +130,7 @@ bench.load.watching.WatchError: Nobody watches the load at 127.0.0.1:1.
 
 
 def test_two_tasks_begin_at_one_time_and_return_what_their_members_recorded(node):
-    client = ClusterClient([node.address], newest())
+    client = ClusterClient([node.address])
     client.create_topic("t", 12)
     with LoadWatcher("127.0.0.1", 2) as watcher, ThreadPoolExecutor(2) as pool:
         share = share_of(watcher.address, (node.address,), client.topic_names(["t"]))

@@ -149,6 +149,10 @@ def test_a_group_of_a_cluster_that_does_not_answer_is_bad_input(capsys):
     ("words", "sentence"),
     [
         (["--variant", "none"], "There is no variant 'none': use base."),
+        (
+            ["--command-config", "client.properties"],
+            "--command-config is for a cluster that runs: add --bootstrap.",
+        ),
         (["--fail-on", "b:rebalances>1"], "--fail-on b:rebalances>1: there is no such group."),
         (
             ["--history", "/proc/version"],
