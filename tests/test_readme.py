@@ -45,7 +45,7 @@ LINE_S = patient(100)
 
 LEFT_OUT = {
     "make setup": "make test does the same, see above",
-    "make demo": "it takes three minutes, Java and Spark; tests/bench tests its parts",
+    "make demo": "it takes three minutes, Java and Spark; tests/bench runs a smaller one",
     "make test": "this is it",
     "rollcall drill kill-leader": "run with twenty members below",
     "python -m failover.simulation --seeds 100": "run with one seed below",

@@ -296,6 +296,30 @@ def test_a_drill_watches_the_members_of_an_application(tmp_path):
     assert 0 < rows["a group without an answer, max ms"] < 60_000
 
 
+@pytest.mark.timeout(300)
+def test_a_drill_with_members_of_all_types_leaves_a_running_cluster_as_it_was(tmp_path):
+    told, types = tmp_path / "verdict.json", ",".join(SETTINGS)
+    words = ["kill-leader", "--types", types, "--members", "24", "--yes"]
+    words += ["--data-dir", str(tmp_path / "data"), "--json", str(told)]
+    with running_rollcall({}, tmp_path / "data") as server:
+        bootstrap = ",".join(map(shown, server.bootstrap))
+        create_topics(bootstrap, ["orders"], 4)
+        done = subprocess.run(
+            [sys.executable, "-m", "rollcall", "drill", *words],
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert done.returncode == 0, done.stdout + done.stderr
+        with AdminClient(parse_bootstrap(bootstrap)) as client:
+            assert admin.list_groups(client, [], []) == []
+            topics = {str(topic.name) for topic in client.metadata(None).topics}
+    assert {each for each in topics if not each.startswith("__")} == {"orders"}
+    rows = {row["name"]: row["value"] for row in json.loads(told.read_text())["rows"]}
+    assert rows["members"] == 24
+    assert rows["acknowledged commits"] > 0
+
+
 def test_a_type_that_does_not_exist_is_bad_input(capsys):
     with pytest.raises(SystemExit) as ended:
         main(["kill-leader", "--types", "classic,square"])

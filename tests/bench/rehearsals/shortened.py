@@ -58,6 +58,20 @@ def shortened(scenario: Scenario, divisor: float) -> Scenario:
     return replace(made, groups=groups, configs=configs_in(divisor, scenario))
 
 
+def fewer(scenario: Scenario, members_max: int) -> Scenario:
+    """Return a larger scenario with one copy of each application, and a twentieth of its pods."""
+    if scenario.members <= members_max:
+        return scenario
+    groups = [
+        replace(
+            group, replicas=group.replicas // 20, expect=replace(group.expect, members_min=None)
+        )
+        for group in scenario.groups
+        if group.name.removesuffix("-0") == group.name.rstrip("-0123456789")
+    ]
+    return replace(scenario, groups=tuple(groups))
+
+
 def ended(scenario: Scenario, divisor: float) -> Scenario:
     """Return a scenario that ends soon after the last step of its plan, but not within a session.
 

@@ -6,7 +6,9 @@ import re
 import signal
 import subprocess
 import sys
+from collections.abc import Callable
 from contextlib import suppress
+from pathlib import Path
 from typing import get_args
 
 import psutil
@@ -22,6 +24,7 @@ from bench.scenarios import simulated
 from bench.scenarios.faults import Fault
 from bench.scenarios.plan import MemberAction
 from tests.java_support import classpath_or_skip
+from tests.small_disk import MIB, fill, mounted
 from tests.waiting import PATIENCE, WITHIN_S, patient, until
 
 APART = """
@@ -53,6 +56,26 @@ expect = { rebalances_max = 0 }
 [[groups]]
 name = "modern"
 protocol = "consumer"
+topics = ["t"]
+start_time = "1s"
+behaviours = [
+    { do = "scale", at = "8s", replicas = 4 },
+    { do = "scale", at = "21s", replicas = 3 },
+]
+expect = { rebalances_max = 2 }
+[[groups]]
+name = "shared"
+protocol = "share"
+topics = ["t"]
+start_time = "1s"
+behaviours = [
+    { do = "scale", at = "8s", replicas = 4 },
+    { do = "scale", at = "21s", replicas = 3 },
+]
+expect = { rebalances_max = 2 }
+[[groups]]
+name = "streams"
+protocol = "streams"
 topics = ["t"]
 start_time = "1s"
 behaviours = [
@@ -169,6 +192,8 @@ def test_a_simulated_and_a_real_run_agree_about_rebalances_and_verdict(node, reh
         "dynamic": {"joined": 2, "left": 2},
         "static": {},
         "modern": {"joined": 1, "left": 1},
+        "shared": {"joined": 1, "left": 1},
+        "streams": {"joined": 1, "left": 1},
         "bad": {"subscribed": 4},
     }
     assert (real["clean"], real["violations"]) == (virtual["clean"], virtual["violations"])
@@ -224,32 +249,51 @@ def test_an_interrupted_rehearsal_leaves_nothing_behind(node, tmp_path):
     assert running.returncode == 2, "there is no verdict"
 
 
-def test_an_interrupted_rehearsal_stops_its_own_cluster(tmp_path):
+def processes_with(mark: str) -> set[int]:
+    """Return the processes that know a test's name, whoever started them."""
+    found = set()
+    for process in psutil.process_iter():
+        with suppress(psutil.Error):
+            if process.environ().get("REHEARSAL") == mark:
+                found.add(process.pid)
+    return found
+
+
+def ended_by(stops: Callable[[subprocess.Popen[bytes]], object], tmp_path: Path, **env: str) -> str:
+    """Rehearse for an hour on a cluster of its own, until ``stops``; return its last sentence."""
     path, mark = tmp_path / "long.toml", str(tmp_path)
     path.write_text(FAULTS.replace('"25s"', '"1h"').replace("3s", "30m"))
-
-    def ours() -> set[int]:
-        """Return the processes that know this test's name, whoever started them."""
-        found = set()
-        for process in psutil.process_iter():
-            with suppress(psutil.Error):
-                if process.environ().get("REHEARSAL") == mark:
-                    found.add(process.pid)
-        return found
-
     with subprocess.Popen(
         [sys.executable, "-m", "rollcall", "rehearse", str(path)],
-        env={**os.environ, "REHEARSAL": mark},
+        env={**os.environ, **env, "REHEARSAL": mark},
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
     ) as running:
         assert any(b" heartbeats/s" in line for line in running.stdout)
-        assert len(ours()) > 3, "its coordinators are found"
-        running.send_signal(signal.SIGINT)
+        assert len(processes_with(mark)) > 3, "its coordinators are found"
+        stops(running)
         _, said = running.communicate(timeout=patient(120))
-    assert said.splitlines()[-1] == b"rollcall: The rehearsal was stopped by SIGINT."
-    assert running.returncode == 2
-    until(lambda: not ours(), patient(60), "all its processes have ended")
+    assert running.returncode == 2, said
+    until(lambda: not processes_with(mark), patient(60), "all its processes have ended")
+    return said.decode().splitlines()[-1]
+
+
+def test_an_interrupted_rehearsal_stops_its_own_cluster(tmp_path):
+    said = ended_by(lambda running: running.send_signal(signal.SIGINT), tmp_path)
+    assert said == "rollcall: The rehearsal was stopped by SIGINT."
+
+
+def test_a_disk_that_fills_during_a_rehearsal_ends_it(tmp_path):
+    with mounted(tmp_path / "disk", size_mib=512) as disk:
+        said = ended_by(lambda _running: fill(disk, left=8 * MIB), tmp_path, TMPDIR=str(disk))
+        left = [each.name for each in disk.iterdir() if "rollcall-bench-" in each.name]
+    told = re.sub(r"rollcall-bench-\w+", "D", said)
+    assert told == (
+        f"rollcall: The rehearsal could not be completed: The disk of {disk}/D/data has less than"
+        " 16 MiB of room, so that the cluster cannot write: make room there, or let TMPDIR name"
+        " another directory."
+    )
+    assert left == []
 
 
 def test_every_variant_has_a_cluster_of_its_own(tmp_path):
@@ -296,3 +340,19 @@ def test_a_scenario_runs_on_kafka_beside_ours(tmp_path, capsys):
     assert runs[1]["requests"] > 0
     assert runs[1]["notes"] == []
     assert [each["name"] for each in json.loads(page.read_text())["runs"]] == ["simulated", "kafka"]
+
+
+@pytest.mark.timeout(900)
+def test_kafkas_brokers_suffer_the_faults_that_ours_do(tmp_path, capsys):
+    classpath_or_skip()
+    path, out = tmp_path / "faults.toml", tmp_path / "verdict.json"
+    path.write_text(FAULTS.replace('"25s"', '"45s"'))
+    assert main([str(path), "--simulate", "--kafka", "--json", str(out)]) == 0, capsys.readouterr()
+    told = capsys.readouterr().out
+    _, theirs = told.split("--- Apache Kafka")
+    assert re.findall(r"(kill|freeze|cut) node [0-2]", theirs) == ["kill", "freeze"]
+    runs = json.loads(out.read_text())["runs"]
+    assert [each["run"] for each in runs] == ["simulated", "kafka"]
+    assert [each["clean"] for each in runs] == [True, True]
+    (note,) = runs[1]["notes"]
+    assert note.startswith("cut is left out: ")

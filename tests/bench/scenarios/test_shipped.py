@@ -15,6 +15,7 @@ from bench.scenarios.plan import expand
 from bench.scenarios.record import GroupCosts, ScenarioRecord
 from bench.scenarios.scenario import BASE, Scenario
 from bench.scenarios.verdict import ScenarioVerdict, judge
+from tests.bench.rehearsals.shortened import fewer
 
 Costs = Mapping[str, GroupCosts]
 
@@ -104,20 +105,6 @@ MEMBERS_MAX: Final = 200
 """The simulator takes minutes for more."""
 
 
-def shortened(scenario: Scenario) -> Scenario:
-    """Return a large scenario with one copy of each application, and a twentieth of its pods."""
-    if scenario.members <= MEMBERS_MAX:
-        return scenario
-    groups = [
-        replace(
-            group, replicas=group.replicas // 20, expect=replace(group.expect, members_min=None)
-        )
-        for group in scenario.groups
-        if group.name.removesuffix("-0") == group.name.rstrip("-0123456789")
-    ]
-    return replace(scenario, groups=tuple(groups))
-
-
 def text_of(verdict: ScenarioVerdict) -> str:
     return Comparison([verdict]).text()
 
@@ -129,7 +116,7 @@ def simulated_verdict(scenario: Scenario) -> ScenarioVerdict:
 
 @pytest.mark.parametrize("name", SHOWS)
 def test_a_shipped_scenario_is_clean_and_shows_what_it_is_about(name: str) -> None:
-    scenario = shortened(found(name))
+    scenario = fewer(found(name), MEMBERS_MAX)
     record = simulated.run(scenario, expand(scenario), lambda _at_ms, _text: None)
     verdict = judge(scenario, record, "simulated")
     assert verdict.is_clean, text_of(verdict)
