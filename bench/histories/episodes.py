@@ -102,12 +102,12 @@ def _causes(history: PreparedHistory) -> DataFrame:
     told = rows.where(~is_kind(*ROUTINE)).withColumn("by_itself", after_assigned)
     rejoined = told.where(is_kind(Kind.JOINED))
     by_itself = _cause(rejoined.where("by_itself"), F.lit(REJOINED), asked_ms())
-    expires = F.col("sign_ms") + F.coalesce("session", F.lit(0))
+    expires = F.col("renewed_ms") + F.coalesce("session", F.lit(0))
     sessions = lives.select(*LIFE, F.col("session_timeout_ms").alias("session"))
     expelled = rows.where(is_kind(Kind.LOST) & F.col("error").isin(*EXPELLED)).join(
         sessions, list(LIFE)
     )
-    silent = _cause(expelled, F.lit(EXPIRED), expires, F.col("sign_ms"))
+    silent = _cause(expelled, F.lit(EXPIRED), expires, F.col("renewed_ms"))
     leavers = rows.where(is_kind(Kind.LEFT, Kind.FAILED)).select(*LIFE)
     leavers = leavers.union(lives.where("is_followed").select(*LIFE))
     gone = (

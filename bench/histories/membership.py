@@ -72,8 +72,8 @@ def expelled_early(history: PreparedHistory) -> DataFrame:
         .where(is_kind(Kind.LOST, Kind.FAILED) & F.col("error").isin(*EXPELLED))
         .where(F.col("kind_before") != str(Kind.REBALANCING))
         .join(history.lives.select(*LIFE, F.col("session_timeout_ms").alias("session")), list(LIFE))
-        .withColumn("after_ms", F.col("time_ms") - F.col("sign_ms"))
+        .withColumn("after_ms", F.col("time_ms") - F.col("renewed_ms"))
         .where(F.col("after_ms") < F.col("session"))
     )
-    text = "%s was expelled (%s) %s ms after a request that was answered; its session: %s ms"
+    text = "%s was expelled (%s) %s ms after a request that renewed its session, which lasts %s ms"
     return found(early, "member", asked_ms(), text, "member", "error", "after_ms", "session")

@@ -54,6 +54,25 @@ def is_kind(*kinds: str) -> Column:
     return F.col("kind").isin(*map(str, kinds))
 
 
+def _renews() -> Column:
+    """Whether an answer shows that the member's session began again with its request.
+
+    A commit renews the session of a member of a classic group only, as in Kafka.
+    """
+    is_classic = F.col("protocol") == "classic"
+    return is_kind(*TOLD, Kind.REBALANCING) | (is_kind(Kind.COMMITTED) & is_classic)
+
+
+def _is_written() -> Column:
+    """Whether the coordinator had written the generation of a row before it told it.
+
+    That of a classic group is written with its assignments, here and in Kafka: after a failover
+    between JoinGroup and SyncGroup it begins again.
+    """
+    is_classic = F.col("protocol") == "classic"
+    return is_kind(Kind.ASSIGNED) | (is_kind(*TOLD) & ~is_classic)
+
+
 def asked_ms() -> Column:
     """Return when the request was sent; without a request, when the row happened."""
     return F.coalesce("asked_ms", "time_ms")
@@ -111,8 +130,9 @@ def _milestones(history: PreparedHistory) -> DataFrame:
     """All rows of lives but heartbeats, commits and their failures, with what was before.
 
     ``sign_ms``: when the last request was sent up to this row whose answer shows that the
-    coordinator knew the member. ``gap_ms``: the longest time up to this row between two
-    heartbeats since the change. ``told``: the greatest generation before this row.
+    coordinator knew the member; ``renewed_ms``: which renewed its session. ``gap_ms``: the
+    longest time up to this row between two heartbeats since the change. ``told``: the greatest
+    written generation before this row.
     ``was_fenced``: as which member id the member was fenced before. A routine row that
     contradicts one of these, or changes what the member owns, is among the milestones, too.
     """
@@ -129,8 +149,9 @@ def _milestones(history: PreparedHistory) -> DataFrame:
         history.rows.where(F.col("member").isNotNull())
         .drop("offsets")
         .withColumn("sign_ms", F.max(F.when(is_kind(*SIGNS), asked_ms())).over(so_far))
+        .withColumn("renewed_ms", F.max(F.when(_renews(), asked_ms())).over(so_far))
         .withColumn("gap", gap)
-        .withColumn("told", F.max(F.when(is_kind(*TOLD), F.col("generation"))).over(before))
+        .withColumn("told", F.max(F.when(_is_written(), F.col("generation"))).over(before))
         .withColumn("was_fenced", F.max(fenced).over(before))
         .withColumn("gap_ms", F.max("gap").over(so_far))
         .drop("gap")

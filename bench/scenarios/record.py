@@ -280,7 +280,7 @@ def _backward(record: ScenarioRecord) -> list[str]:
     found = []
     for each in record.lives:
         told = [
-            event.generation
+            (event.generation, event.kind is MemberHistoryKind.ASSIGNED)
             for event in each.timeline.events
             if event.kind in (MemberHistoryKind.JOINED, MemberHistoryKind.ASSIGNED)
         ]

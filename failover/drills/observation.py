@@ -135,7 +135,7 @@ def epochs_backward(seen: Observation) -> list[str]:
     """Find groups whose epoch became smaller."""
     found = []
     for group_id, sights in seen.sights.items():
-        epochs = [sight.epoch for sight in sights if sight.epoch is not None]
+        epochs = [(sight.epoch, True) for sight in sights if sight.epoch is not None]
         found += [
             f"{group_id} was in epoch {before} and then in {after}"
             for before, after in promises.backward(epochs)

@@ -259,7 +259,7 @@ def generations_backward(record: DrillRecord) -> list[str]:
     found = []
     for (group_id, name), stories in _by_member(record).items():
         told = [
-            event.generation
+            (event.generation, event.kind is MemberHistoryKind.ASSIGNED)
             for story in stories
             for event in story.events
             if event.kind in (MemberHistoryKind.JOINED, MemberHistoryKind.ASSIGNED)

@@ -106,13 +106,19 @@ class Generations:
         return sum(generation > self._before for generation in self._after)
 
 
-def backward(told: Iterable[int]) -> Iterator[tuple[int, int]]:
-    """Return generations or epochs that a member got after a newer one: there must be none."""
+def backward(told: Iterable[tuple[int, bool]]) -> Iterator[tuple[int, int]]:
+    """Return generations or epochs that a member got after a newer one: there must be none.
+
+    ``told`` has each, and whether the coordinator had written it. A classic group's generation is
+    written with its assignments, here and in Kafka: after a failover between JoinGroup and
+    SyncGroup it begins again.
+    """
     before = None
-    for generation in told:
+    for generation, is_written in told:
         if before is not None and generation < before:
             yield before, generation
-        before = generation
+        if is_written:
+            before = generation
 
 
 class Assigned(NamedTuple, Generic[P]):

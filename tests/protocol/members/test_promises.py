@@ -28,4 +28,9 @@ def test_a_rebalance_is_a_generation_newer_than_all_before_the_moment() -> None:
 
 
 def test_generations_only_grow() -> None:
-    assert list(backward([1, 1, 3, 2, 4])) == [(3, 2)]
+    assert list(backward((each, True) for each in (1, 1, 3, 2, 4))) == [(3, 2)]
+
+
+def test_a_generation_that_was_not_written_may_begin_again() -> None:
+    assert list(backward([(1, True), (2, False), (1, False), (2, False), (2, True)])) == []
+    assert list(backward([(1, False), (2, True), (1, False), (1, True)])) == [(2, 1), (2, 1)]
