@@ -198,19 +198,3 @@ def test_what_nobody_was_told_is_told_after_the_next_start(tmp_path: Path) -> No
         WatchSession(log, Options(bootstrap=BOOTSTRAP, place=place), told).run(log.stop)
     again = Log(*START, generation(2, A, B), generation(3, B), generation(4, A, B))
     assert watched(again, place=place)[0].sentences == ["generation 2 → 3", "generation 3 → 4"]
-
-
-def test_a_place_is_not_beyond_what_waits_for_more_to_come(tmp_path: Path) -> None:
-    """Of a full batch more is to come, and a rebalance may be told only then."""
-    place = PlaceFile(tmp_path / "place")
-    log = Log(*START)
-
-    def half() -> ReadBatch:
-        batch = log.append(generation(2, A, B))
-        log.stop.set()
-        return ReadBatch(batch.records, (), (), is_full=True)
-
-    log.script = [half]
-    told, _ = watched(log, place=place)
-    again = Log(*START, generation(2, A, B))
-    assert [*told.sentences, *watched(again, place=place)[0].sentences][-1] == "generation 1 → 2"
