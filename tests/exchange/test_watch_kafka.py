@@ -79,7 +79,6 @@ def test_commands_log_in_at_a_kafka(
 ) -> None:
     """By each mechanism, with and without TLS; each mistake is one sentence."""
     logins_are_taken(kafka, tmp_path, capsys)
-    rehearsals_log_in(kafka, tmp_path, capsys)
     mistakes_are_told(kafka, tmp_path, capsys)
 
 
@@ -184,6 +183,12 @@ def sentences(watching: Watching) -> set[tuple[str, str]]:
         for group_id, sentence in told
         if "its end was not seen yet" not in sentence
     }
+
+
+def test_members_of_a_rehearsal_log_in(
+    kafka: AclKafka, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rehearsals_log_in(kafka, tmp_path, capsys)
 
 
 def refuse(kafka: AclKafka, tmp_path: Path) -> None:
