@@ -243,8 +243,9 @@ class WatchSession:
         self._is_answered()
         self._is_cut_off = self._is_delayed = False
         self._backoff.reset()
-        told_to = self._told_to
-        self._told_from = {each: min(told_to.get(each, 0), found.ends[each]) for each in found.ends}
+        self._told_from = {
+            each: min(self._told_to.get(each, 0), end) for each, end in found.ends.items()
+        }
         self._told_to = dict(self._told_from)
         fresh = self._new_watch(self._options)
         fresh.outlook.topics = self.watch.outlook.topics

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from bench.histories.rows import holdings
 from bench.scenarios.inference import inferred_causes
-from failover.drills.verdict import DrillRecord, lost_commits, owned_twice
+from failover.drills.verdict import DrillRecord, generations_told, lost_commits, owned_twice
 from protocol.members import promises
 from protocol.members.history import MemberHistoryKind
 from protocol.members.promises import Assigned
@@ -279,14 +279,9 @@ def _backward(record: ScenarioRecord) -> list[str]:
     """Find lives that were told an older generation after a newer one."""
     found = []
     for each in record.lives:
-        told = [
-            (event.generation, event.kind is MemberHistoryKind.ASSIGNED)
-            for event in each.timeline.events
-            if event.kind in (MemberHistoryKind.JOINED, MemberHistoryKind.ASSIGNED)
-        ]
         found += [
             f"{each.life} of {each.life.group} was in generation {before} and then in {after}"
-            for before, after in promises.backward(told)
+            for before, after in promises.backward(generations_told(each.timeline.events))
         ]
     return found
 

@@ -18,7 +18,7 @@ from protocol.members.history import MemberHistoryKind
 from protocol.members.promises import Assigned
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from failover.drills.drill import Drill, Expect
     from protocol.members.history import MemberHistoryEvent
@@ -254,16 +254,18 @@ def lost_commits(record: DrillRecord) -> list[str]:
     ]
 
 
+def generations_told(events: Iterable[MemberHistoryEvent]) -> Iterator[tuple[int, bool]]:
+    """Yield each generation that a member was told, and whether it was written (``backward``)."""
+    for event in events:
+        if event.kind in (MemberHistoryKind.JOINED, MemberHistoryKind.ASSIGNED):
+            yield event.generation, event.kind is MemberHistoryKind.ASSIGNED
+
+
 def generations_backward(record: DrillRecord) -> list[str]:
     """Find members that received an older generation after a newer one."""
     found = []
     for (group_id, name), stories in _by_member(record).items():
-        told = [
-            (event.generation, event.kind is MemberHistoryKind.ASSIGNED)
-            for story in stories
-            for event in story.events
-            if event.kind in (MemberHistoryKind.JOINED, MemberHistoryKind.ASSIGNED)
-        ]
+        told = generations_told(event for story in stories for event in story.events)
         found += [
             f"{name} of {group_id} was in generation {before} and then in {after}"
             for before, after in promises.backward(told)

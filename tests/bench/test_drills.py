@@ -268,6 +268,17 @@ def polled(*members):
             member.close()
 
 
+def drilled(words):
+    """Run a drill whose verdict is clean."""
+    done = subprocess.run(
+        [sys.executable, "-m", "rollcall", "drill", *words],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
 @pytest.mark.timeout(180)
 def test_a_drill_watches_the_members_of_an_application(tmp_path):
     """Its groups ride through a kill of their leader, and a drill leaves nothing behind."""
@@ -280,13 +291,7 @@ def test_a_drill_watches_the_members_of_an_application(tmp_path):
         static = Member(bootstrap, "orders", ["orders"], group_instance_id="pod-0")
         dynamic = Member(bootstrap, "billing", ["orders"])
         with polled(static, dynamic):
-            done = subprocess.run(
-                [sys.executable, "-m", "rollcall", "drill", *words],
-                capture_output=True,
-                text=True,
-                check=False,
-            )
-            assert done.returncode == 0, done.stdout + done.stderr
+            drilled(words)
         with AdminClient(parse_bootstrap(bootstrap)) as client:
             left = {each.group_id for each in admin.list_groups(client, [], [])}
         assert left == {"orders", "billing"}
@@ -304,13 +309,7 @@ def test_a_drill_with_members_of_all_types_leaves_a_running_cluster_as_it_was(tm
     with running_rollcall({}, tmp_path / "data") as server:
         bootstrap = ",".join(map(shown, server.bootstrap))
         create_topics(bootstrap, ["orders"], 4)
-        done = subprocess.run(
-            [sys.executable, "-m", "rollcall", "drill", *words],
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-        assert done.returncode == 0, done.stdout + done.stderr
+        drilled(words)
         with AdminClient(parse_bootstrap(bootstrap)) as client:
             assert admin.list_groups(client, [], []) == []
             topics = {str(topic.name) for topic in client.metadata(None).topics}

@@ -27,6 +27,18 @@ from tests.java_support import classpath_or_skip
 from tests.small_disk import MIB, fill, mounted
 from tests.waiting import PATIENCE, WITHIN_S, patient, until
 
+MODERN = """
+[[groups]]
+name = "{}"
+protocol = "{}"
+topics = ["t"]
+start_time = "1s"
+behaviours = [
+    {{ do = "scale", at = "8s", replicas = 4 }},
+    {{ do = "scale", at = "21s", replicas = 3 }},
+]
+expect = {{ rebalances_max = 2 }}
+"""
 APART = """
 about = "changes far enough apart that each is a rebalance of its own"
 duration = "32s"
@@ -54,43 +66,18 @@ heartbeat_interval_ms = 500
 behaviours = [{ do = "rolling-deploy", at = "9s" }]
 expect = { rebalances_max = 0 }
 [[groups]]
-name = "modern"
-protocol = "consumer"
-topics = ["t"]
-start_time = "1s"
-behaviours = [
-    { do = "scale", at = "8s", replicas = 4 },
-    { do = "scale", at = "21s", replicas = 3 },
-]
-expect = { rebalances_max = 2 }
-[[groups]]
-name = "shared"
-protocol = "share"
-topics = ["t"]
-start_time = "1s"
-behaviours = [
-    { do = "scale", at = "8s", replicas = 4 },
-    { do = "scale", at = "21s", replicas = 3 },
-]
-expect = { rebalances_max = 2 }
-[[groups]]
-name = "streams"
-protocol = "streams"
-topics = ["t"]
-start_time = "1s"
-behaviours = [
-    { do = "scale", at = "8s", replicas = 4 },
-    { do = "scale", at = "21s", replicas = 3 },
-]
-expect = { rebalances_max = 2 }
-[[groups]]
 name = "bad"
 topics = ["t"]
 heartbeat_interval_ms = 500
 behaviours = [{ do = "flap", at = "9s", every = "4s", until = "20s", topics = ["t", "u"] }]
 expect = { rebalances_max = 2 }
 """
-"""The last group is not within what it may cost."""
+"""Its last group is not within what it may cost."""
+
+APART += "".join(
+    MODERN.format(*each)
+    for each in (("modern", "consumer"), ("shared", "share"), ("streams", "streams"))
+)
 
 HARD = """
 about = "members that fall silent, and one with a double"
