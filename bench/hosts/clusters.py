@@ -54,13 +54,13 @@ class HostCluster:
         return (on or self.ray.head).run(*command, env=self.ray.environment, wait_s=wait_s)
 
     def status(self) -> dict[str, Any]:
-        """Return the status; empty while the controller does not answer."""
+        """Return the status; empty while there is none: the controller does not answer."""
         try:
             done = self.rollcall("status", "--json")
         except HostError:
             return {}
         found: dict[str, Any] = json.loads(done.stdout or "{}")
-        return found
+        return {} if "error" in found else found
 
     def hosts(self) -> list[str]:
         """Return the hosts of the coordinators that run now (:func:`hosts_in`)."""

@@ -1,5 +1,6 @@
 """Drills on hosts: each is carried out here on hosts that only note what happens to them."""
 
+import subprocess
 import tomllib
 import zipfile
 from dataclasses import dataclass, field
@@ -24,7 +25,11 @@ from bench.host_drills.programs import (
 from bench.host_drills.spark_rehearsal import over_spark
 from bench.host_drills.stage import WELL_MS_MAX, HostStage
 from bench.host_drills.table import AWAY_S, HOST_COUNTS, HOST_DRILLS, HostDrill
-from bench.hosts.host import DATA
+from bench.hosts.clusters import HostCluster
+from bench.hosts.host import DATA, NamespaceHost
+from bench.hosts.links import HostLink
+from bench.hosts.ray_hosts import RayOnHosts
+from bench.hosts.waiting import HostError
 from bench.load.rehearsal import Rehearsal
 from bench.servers.server import StartError
 from failover.drills.checked import DrillError
@@ -283,6 +288,31 @@ def test_the_table_has_every_drill_and_no_name_twice():
         "clock-skewed-host",
     }
     assert not set(HOST_DRILLS) & set(names())
+
+
+def _prints(text: str, code: int):
+    """Return a ``rollcall status`` that prints this."""
+    return lambda self, *words, **_: subprocess.CompletedProcess(words, code, text, "")
+
+
+def _hangs(self, *words, **_):
+    raise HostError("Nobody answers.")
+
+
+@pytest.mark.parametrize(
+    ("answer", "status"),
+    [
+        (_prints('{"console": "http://c", "partitions": []}', 0), ["console", "partitions"]),
+        (_prints('{"error": "The controller does not answer."}', 1), []),
+        (_prints("", 1), []),
+        (_hangs, []),
+    ],
+    ids=["status", "error", "nothing", "late"],
+)
+def test_a_cluster_whose_controller_does_not_answer_has_no_status(answer, status, monkeypatch):
+    monkeypatch.setattr(HostCluster, "rollcall", answer)
+    host = NamespaceHost(HostLink(1), Path("none"), [])
+    assert [*HostCluster(RayOnHosts(host)).status()] == status
 
 
 @pytest.mark.parametrize("row", HOST_DRILLS.values(), ids=list(HOST_DRILLS))
