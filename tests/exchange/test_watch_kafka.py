@@ -23,7 +23,7 @@ from tests.clients.java import java
 from tests.conftest import rollcall
 from tests.exchange.logging_in import logins_are_taken, mistakes_are_told, rehearsals_log_in
 from tests.exchange.watched_console import Pages, are_shown, in_a_browser
-from tests.exchange.watched_groups import WatchedGroup
+from tests.exchange.watched_groups import WatchedGroup, create_topics_of
 from tests.exchange.watched_kafka import (
     LOG,
     TOLD_S,
@@ -264,6 +264,7 @@ def static_members(watching: Watching, members: Members, jaeger: Jaeger) -> None
 
 def of_all_types(kafka: AclKafka, watching: Watching, jaeger: Jaeger) -> None:
     """Groups of each type: what happens is told, and what is inferred is marked."""
+    create_topics_of(kafka.bootstrap, STEPS)
     for group_id, (created, steps) in STEPS.items():
         with closing(WatchedGroup(kafka.bootstrap, group_id, created)) as group:
             told, kind = 0, created

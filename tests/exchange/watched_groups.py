@@ -19,7 +19,7 @@ from tests.program import Program
 from tests.waiting import patient, until
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Set
+    from collections.abc import Callable, Iterable, Mapping, Set
 
 CONFIGS, GROUP, SET, DELETE = 44, 32, 0, 1
 SHORT: Final[Mapping[str, str]] = {"session.timeout.ms": "6000", "heartbeat.interval.ms": "5500"}
@@ -81,7 +81,7 @@ LONE: Final = "lone"
 
 
 class WatchedGroup:
-    """A group of one type, with a topic of its own; ``members`` live."""
+    """A group of one type, whose topic there is; ``members`` live."""
 
     def __init__(self, bootstrap: str, group_id: str, kind: str) -> None:
         self.group_id, self.kind, self.topic = group_id, kind, topic_of(group_id)
@@ -91,8 +91,6 @@ class WatchedGroup:
         self._next_s = 0.0
         self._java: Program | None = None
         self._is_rewritten = False
-        if not wire.partitions(bootstrap, self.topic):
-            create_topics(bootstrap, [self.topic], 4)
 
     def beat(self) -> None:
         """Let all members heartbeat."""
@@ -296,8 +294,17 @@ class WatchedGroup:
         assert answer.error_code == wire.NONE, answer
 
 
+def create_topics_of(bootstrap: str, group_ids: Iterable[str]) -> None:
+    """Create the topics of groups, well before their members join.
+
+    A coordinator knows a topic later than its broker tells of it. A streams group that joins in
+    between has an epoch more, when its coordinator knows, too.
+    """
+    create_topics(bootstrap, {*map(topic_of, group_ids)} - {TOPIC}, 4)
+
+
 def topic_of(group_id: str) -> str:
-    """Return the topic of a group: that of a streams group is known to its broker for long."""
+    """Return the topic of a group."""
     return TOPIC if group_id == "streams" else f"{group_id}-bills"
 
 
