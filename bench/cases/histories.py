@@ -23,6 +23,7 @@ from bench.check import memory
 from bench.histories.session import MEMORY
 from bench.interruption import Interrupted, interruptible
 from bench.pages.measured import add_report_option, write_bench_report
+from bench.rehearsals.masters import master
 from bench.rehearsals.spark_jobs import told
 from bench.report.progress import note
 from bench.report.rounds import BenchRow
@@ -40,6 +41,7 @@ OK, FAILURE, BAD_INPUT = 0, 1, 2
 ROWS: Final = 10_000_000
 ROWS_MAX: Final = 1_000_000_000
 RUN_ID: Final = "made"
+VERDICT: Final = "verdict.json"
 CASE: Final = "histories"
 ABOUT: Final = "the checks of a large history with a planted fault for each"
 MIB: Final = 1 << 20
@@ -68,7 +70,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         with interruptible():
             _make(directory, asked.rows)
-            measured = _measure(directory, asked.memory)
+            measured = _measure(directory, _words(directory, asked))
             missed = [*_missed(measured.verdict), *_equal_costs(directory)]
     except (StartError, OSError) as error:
         print(f"The benchmark failed: {error}", file=sys.stderr)
@@ -125,11 +127,19 @@ def _write(directory: Path, rows: int) -> None:
         sys.exit(f"rollcall: {error}")
 
 
-def _measure(directory: Path, heap: str) -> CheckMeasure:
-    """Run the checks in a process of its own and watch its memory, with that of its children."""
+def _words(directory: Path, asked: argparse.Namespace) -> list[str]:
+    """Return the command that checks the history."""
+    where = [] if asked.master is None else ["--master", asked.master]
+    out = str(directory / VERDICT)
+    return ["check", str(directory), "--memory", asked.memory, *where, "--json", out]
+
+
+def _measure(directory: Path, words: Sequence[str]) -> CheckMeasure:
+    """Run the checks in a process of its own and watch its memory, with that of its children.
+
+    Executors of a Spark cluster are none of its children.
+    """
     note("Checking it ...")
-    out = directory / "verdict.json"
-    words = ["check", str(directory), "--memory", heap, "--json", str(out)]
     began = time.perf_counter()
     process = subprocess.Popen(command(words), stdout=subprocess.DEVNULL)
     watched = SampledUsage(process.pid)
@@ -144,7 +154,7 @@ def _measure(directory: Path, heap: str) -> CheckMeasure:
         seconds=time.perf_counter() - began,
         cpu_seconds=watched.cpu_seconds,
         peak_bytes=watched.peak_bytes,
-        verdict=json.loads(out.read_text())["runs"][0],
+        verdict=json.loads((directory / VERDICT).read_text())["runs"][0],
     )
 
 
@@ -221,6 +231,11 @@ def _rows(text: str) -> int:
     return rows
 
 
+def _master(text: str) -> str:
+    master(text)
+    return text
+
+
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="rollcall bench histories", description="Measure the checks of a large history."
@@ -231,6 +246,10 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--memory", type=memory, default=MEMORY, help="the checks' heap (default: %(default)s)"
     )
+    parser.add_argument(
+        "--master", type=_master, metavar="URL",
+        help="Spark's master for the checks (default: this machine, one task per core)",
+    )  # fmt: skip
     parser.add_argument(
         "--keep", type=Path, metavar="DIR", help="make the history in DIR, or use the one there"
     )

@@ -7,6 +7,7 @@ import pytest
 
 pytest.importorskip("pyspark")
 
+from bench import check
 from bench.cases import histories
 from bench.histories.checks import CHECKS
 from bench.histories.planted import group_of
@@ -35,6 +36,18 @@ def test_a_cost_that_is_the_same_with_its_fault_is_told():
         "failed should be more in c than in d, and is 0 and 0.",
         "commits should be more in e than in f, and is 5 and 5.",
     ]
+
+
+@pytest.mark.parametrize(
+    ("words", "where"),
+    [([], []), (["--master", "spark://10.0.0.9:7077"], ["--master", "spark://10.0.0.9:7077"])],
+)
+def test_the_checks_run_where_they_are_told(words, where, tmp_path):
+    asked = histories._parser().parse_args(words)
+    given = histories._words(tmp_path, asked)
+    assert given[:4] == ["check", str(tmp_path), "--memory", "2g"]
+    assert given[4:] == [*where, "--json", str(tmp_path / "verdict.json")]
+    assert [*check._parser().parse_args(given[1:]).directory.parts] == [*tmp_path.parts]
 
 
 @pytest.mark.parametrize("words", [["--rows", "0"], ["--rows", "many"], ["--memory", "2t"]])
