@@ -81,7 +81,7 @@ LONE: Final = "lone"
 
 
 class WatchedGroup:
-    """A group of one type, whose topic there is; ``members`` live."""
+    """A group of one type, whose topic exists; ``members`` live."""
 
     def __init__(self, bootstrap: str, group_id: str, kind: str) -> None:
         self.group_id, self.kind, self.topic = group_id, kind, topic_of(group_id)
