@@ -308,15 +308,19 @@ def _parser() -> argparse.ArgumentParser:
         "--fail-on", action="append", default=[], type=_fail_on, metavar="CONDITION",
         help="exit with 1 if this holds: [GROUP:]MEASURE>NUMBER; may be repeated",
     )  # fmt: skip
+    _add_outputs(parser)
+    return parser
+
+
+def _add_outputs(parser: argparse.ArgumentParser) -> None:
+    """Add the options that name files and directories to write."""
     parser.add_argument(
         "--json", type=result_path, metavar="FILE", help="write the verdict to FILE"
     )
     parser.add_argument(
-        "--markdown",
-        type=result_path,
-        metavar="FILE",
+        "--markdown", type=result_path, metavar="FILE",
         help="write the table to FILE for a pull request",
-    )
+    )  # fmt: skip
     parser.add_argument(
         "--report", type=report_path, action="append", default=[],
         metavar="FILE",
@@ -327,7 +331,6 @@ def _parser() -> argparse.ArgumentParser:
         "--history", type=Path, metavar="DIR",
         help="write what members saw to DIR, and check it as rollcall check does",
     )  # fmt: skip
-    return parser
 
 
 if __name__ == "__main__":

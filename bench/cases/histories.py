@@ -232,6 +232,7 @@ def _rows(text: str) -> int:
 
 
 def _master(text: str) -> str:
+    """Return the URL of a master as it was given; argparse tells what is none."""
     master(text)
     return text
 

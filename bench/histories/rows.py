@@ -72,20 +72,7 @@ def life_rows(life: HistoryLife) -> Iterator[HistoryRow]:
                 kind=ENDED, time_ms=life.ended_ms, sequence=sequence, member_id=member_id
             )
         sequence, member_id = sequence + 1, event.member_id
-        is_assigned = event.kind is MemberHistoryKind.ASSIGNED
-        yield about._replace(
-            kind=str(event.kind),
-            time_ms=event.time_ms,
-            asked_ms=event.asked_ms,
-            sequence=sequence,
-            member_id=event.member_id,
-            generation=event.generation,
-            assigned=_names(event.partitions) if is_assigned else None,
-            owned=_names(holds) if is_assigned or holds != owned else None,
-            revoked=_names([each for each in owned if each not in holds]) or None,
-            offsets=_offsets(event) or None,
-            error=event.error,
-        )
+        yield _event_row(about, event, sequence, owned, holds)
         owned = holds
     if is_open and life.ended_ms is not None:
         sequence += 1
@@ -106,6 +93,30 @@ def life_rows(life: HistoryLife) -> Iterator[HistoryRow]:
             generation=life.generation,
             owned=_names(life.holds),
         )
+
+
+def _event_row(
+    about: HistoryRow,
+    event: MemberHistoryEvent,
+    sequence: int,
+    owned: Sequence[TopicPartition],
+    holds: Sequence[TopicPartition],
+) -> HistoryRow:
+    """Return the row of an event, by what its member owned before it and holds after it."""
+    is_assigned = event.kind is MemberHistoryKind.ASSIGNED
+    return about._replace(
+        kind=str(event.kind),
+        time_ms=event.time_ms,
+        asked_ms=event.asked_ms,
+        sequence=sequence,
+        member_id=event.member_id,
+        generation=event.generation,
+        assigned=_names(event.partitions) if is_assigned else None,
+        owned=_names(holds) if is_assigned or holds != owned else None,
+        revoked=_names([each for each in owned if each not in holds]) or None,
+        offsets=_offsets(event) or None,
+        error=event.error,
+    )
 
 
 def group_row(

@@ -73,16 +73,8 @@ def rebalances(
         began += [moment for moment in asked[index : index + 1] if moment <= told.heard_ms]
         began_ms = min(began, default=told.heard_ms) - record.began_ms
         starts_ms = min(told.assigned_ms.values())
-        ended_ms = (
-            max(
-                moment
-                for number, moment in told.assigned_ms.items()
-                if moment == starts_ms or lives[number].started_ms <= starts_ms
-            )
-            - record.began_ms
-        )  # others came back later, into the same generation
+        ended_ms = _ended_ms(told, lives) - record.began_ms
         starts = starts_ms - record.began_ms
-        is_initial = starts_ms < record.changed_ms
         spans.append(
             RebalanceSpan(
                 generation=generation,
@@ -90,11 +82,24 @@ def rebalances(
                 ended_ms=max(ended_ms, began_ms),
                 cause=_cause(why),
                 moved=bisect_right(moves, ended_ms) - bisect_left(moves, starts),
-                is_initial=is_initial,
+                is_initial=starts_ms < record.changed_ms,
             )
         )
         before_ms = told.heard_ms
     return spans
+
+
+def _ended_ms(told: _Generation, lives: Sequence[LifeRecord]) -> int:
+    """Return when the last member had its assignment.
+
+    Members that started after the first one had it came back later, into the same generation.
+    """
+    starts_ms = min(told.assigned_ms.values())
+    return max(
+        moment
+        for number, moment in told.assigned_ms.items()
+        if moment == starts_ms or lives[number].started_ms <= starts_ms
+    )
 
 
 def _when(change: tuple[int, str, str]) -> int:
