@@ -1,9 +1,12 @@
 """Scenario files: what they may say, and what is said about their mistakes."""
 
+import tomllib
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from bench.scenarios import lines
 from bench.scenarios.files import found, names, parse
 from bench.scenarios.lines import line_of
 from bench.scenarios.scenario import WorkloadKind
@@ -247,6 +250,27 @@ def test_the_line_of_a_value_of_several_lines_is_its_first() -> None:
     assert line_of(text, ("c", 0, "d")) == 8
     assert line_of(text, ("c", 1)) == 11
     assert line_of(text, ("e",)) is None
+
+
+def test_texts_and_comments_do_not_hide_where_a_setting_begins() -> None:
+    text = (
+        'a = """\n[ "" \\""" # {\n""""" # ]\n"b]" = \'[\'\n# [ \u2028 "\nc = \'\'\'\n}\'\'\'\'\r\n'
+        "d = { e = [ # ]\n  ']', \n] }\nf = \"\\\"[\"\ng.h = 1"
+    )
+    places = [("a",), ("b]",), ("c",), ("d",), ("d", "e", 0), ("f",), ("g",), ("g", "h")]
+    assert [line_of(text, each) for each in places] == [1, 4, 6, 8, 8, 11, 12, 12]
+
+
+def test_the_line_of_a_setting_of_a_long_file_takes_a_few_parses(monkeypatch) -> None:
+    """The file of one list of 3,000 lines is the worst: it is no TOML up to any of them."""
+    parses = []
+    monkeypatch.setattr(
+        lines.tomllib, "loads", lambda text, loads=tomllib.loads: parses.append(text) or loads(text)
+    )
+    many = "".join(f"a{number} = {number}\n" for number in range(3_000))
+    assert line_of(many, ("a2500",)) == 2_501
+    assert line_of("b = [\n" + "1,\n" * 3_000 + "]\nc = 1\n", ("c",)) == 3_003
+    assert len(parses) <= 20
 
 
 @given(st.integers(0, DURATION_MS_MAX))
