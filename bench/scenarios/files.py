@@ -61,7 +61,7 @@ def _text(name: str, data: bytes) -> str:
     if len(data) > SIZE_BYTES_MAX:
         raise DrillError(f"{name} is larger than {SIZE_BYTES_MAX >> 10} KiB.")
     try:
-        return data.decode()
+        return data.decode("utf-8-sig")  # some editors begin a file with a byte order mark
     except UnicodeDecodeError:
         raise DrillError(f"{name} is not UTF-8.") from None
 
@@ -73,6 +73,13 @@ def parse(name: str, text: str) -> Scenario:
 
 def parse_variants(name: str, text: str) -> dict[str, Scenario]:
     """Read a scenario and its variants, by their names; raises DrillError as :func:`parse` does."""
+    try:
+        return _parsed(name, text)
+    except RecursionError:
+        raise DrillError(f"Scenario {name} has values within values, too deep to read.") from None
+
+
+def _parsed(name: str, text: str) -> dict[str, Scenario]:
     try:
         table = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:

@@ -242,6 +242,29 @@ def test_a_file_that_is_not_there_or_no_text_is_told(tmp_path) -> None:
         found("nothing")
 
 
+def test_a_file_may_begin_with_a_byte_order_mark(tmp_path) -> None:
+    path = tmp_path / "s.toml"
+    path.write_bytes(b"\xef\xbb\xbf" + GOOD.encode())
+    assert found(str(path)).groups[0].name == "a"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "about = " + "[" * 20_000,
+        "about = " + "[" * 20_000 + "]" * 20_000,
+        "about = " + "[" * 350 + "]" * 350,
+        "a." * 5_000 + "b = 1",
+    ],
+    ids=["no end", "deep", "too deep to be told", "keys"],
+)
+def test_a_file_that_is_nested_too_deeply_is_refused_in_one_sentence(text: str) -> None:
+    with pytest.raises(DrillError) as refused:
+        parse("s", text)
+    assert str(refused.value).startswith("Scenario s")
+    assert "\n" not in str(refused.value)
+
+
 def test_the_line_of_a_value_of_several_lines_is_its_first() -> None:
     text = 'a = 1\n\n# b\nb = [\n  1,\n]\n[[c]]\nd = """\nx\n"""\n[[c]]\n'
     assert line_of(text, ("b",)) == 4
