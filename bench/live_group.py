@@ -114,7 +114,8 @@ def _lines(group: GroupDescription, partitions: Mapping[str, int]) -> Iterator[s
     yield '# start_time = "5s"'
     if protocol is Protocol.CLASSIC:
         yield "# session_timeout_ms = 45000\n# heartbeat_interval_ms = 3000"
-    yield "# rebalance_timeout_ms = 300000"
+    if protocol is not Protocol.SHARE:
+        yield "# rebalance_timeout_ms = 300000"
     yield f'\n[[groups.behaviours]]\ndo = "rolling-deploy"\nat = "{DEPLOY_AT_S}s"'
 
 

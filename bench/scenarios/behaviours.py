@@ -13,6 +13,8 @@ from bench.scenarios.values import Amount, Duration, Protocol
 
 ONE_POD: Final = Amount(1)
 ALL_PODS: Final = Amount(100, is_percent=True)
+POLL_TIMEOUT: Final = "consumer poll timeout has expired."
+"""What Kafka's consumer tells the coordinator then."""
 Replicas = Annotated[int, Meta(ge=0, le=100_000)]
 
 
@@ -111,7 +113,7 @@ class PollTimeout(
     at: Duration
     pods: Amount = ONE_POD
     away: Duration = Duration(5_000)
-    reason: Annotated[str, Meta(max_length=255)] = "consumer poll timeout has expired."
+    reason: Annotated[str, Meta(max_length=255)] = POLL_TIMEOUT
 
 
 class Pause(

@@ -7,16 +7,23 @@ from re import fullmatch
 from typing import TYPE_CHECKING, Final
 
 from bench.scenarios.behaviours import (
+    POLL_TIMEOUT,
     Autoscale,
     Churn,
     Crash,
     Drain,
     Duplicate,
     Flap,
+    Pause,
+    PollTimeout,
+    Restart,
     RollingDeploy,
+    Scale,
 )
+from bench.scenarios.faults import CutCoordinator, FreezeCoordinator
 from bench.scenarios.measures import MEASURES
-from bench.scenarios.scenario import BASE, NAME, WorkloadKind
+from bench.scenarios.members import HEARTBEAT_INTERVAL_MS, SESSION_TIMEOUT_MS
+from bench.scenarios.scenario import BASE, NAME, REBALANCE_TIMEOUT_MS, WorkloadKind
 from bench.scenarios.values import Protocol
 from failover.drills.checked import MISTAKES_MAX, DrillError
 from protocol.config import ConfigError, Configs
@@ -25,7 +32,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from bench.scenarios.behaviours import Behaviour
+    from bench.scenarios.faults import Fault
     from bench.scenarios.scenario import Group, Scenario
+    from bench.scenarios.values import Amount
 
 MEMBERS_MAX: Final = 100_000
 EVERY_MS_MIN: Final = 1_000
@@ -33,6 +42,7 @@ HAS_STATIC: Final = frozenset({Protocol.CLASSIC, Protocol.CONSUMER, Protocol.STR
 MIGRATES: Final = frozenset({Protocol.CLASSIC, Protocol.CONSUMER})
 """Groups of these types migrate to each other while their members live (KIP-848)."""
 CHANGES_TOPICS: Final = frozenset({Protocol.CLASSIC, Protocol.CONSUMER, Protocol.SHARE})
+NOTHING: Final = "nothing would happen"
 
 Place = tuple[str | int, ...]
 Mistake = tuple[Place, str]
@@ -97,11 +107,10 @@ def _mistakes(scenario: Scenario) -> Iterator[Mistake]:
             yield (*place, "name"), f"there are two groups {group.name}."
         yield from _group(scenario, group, place)
     for number, fault in enumerate(scenario.faults):
-        place = ("faults", number)
-        if fault.at >= scenario.duration:
-            yield (*place, "at"), f"fault {number + 1} begins after the end of the scenario."
+        place, about = ("faults", number), f"fault {number + 1}"
+        yield from _moment(scenario, fault, place, about)
         if fault.group is not None and fault.group not in first:
-            yield (*place, "group"), f"fault {number + 1}: there is no group {fault.group}."
+            yield (*place, "group"), f"{about}: there is no group {fault.group}."
 
 
 def _times(scenario: Scenario) -> Iterator[Mistake]:
@@ -125,6 +134,10 @@ def _group(scenario: Scenario, group: Group, place: Place) -> Iterator[Mistake]:
         yield (*place, "static"), f"members of {group.protocol} groups are not static here."
     if group.workload is WorkloadKind.STATEFUL_SET and group.max_surge is not None:
         yield (*place, "maxSurge"), f"group {group.name}: a StatefulSet has no maxSurge."
+    none_away = group.max_unavailable is not None and not group.max_unavailable.number
+    if group.workload is WorkloadKind.STATEFUL_SET and none_away:
+        why = "maxUnavailable is 0: no pod of a StatefulSet could be replaced."
+        yield (*place, "maxUnavailable"), f"group {group.name}: {why}"
     if group.max_surge is not None and group.max_unavailable is not None:
         both = group.max_surge.number, group.max_unavailable.number
         if both == (0, 0):
@@ -160,8 +173,7 @@ def _revokes(group: Group, place: Place) -> Iterator[Mistake]:
 def _assignor(group: Group, place: Place) -> Iterator[Mistake]:
     if group.assignor is None:
         return
-    deploys = (each for each in group.behaviours if isinstance(each, RollingDeploy))
-    if Protocol.CLASSIC not in (group.protocol, *(each.protocol for each in deploys)):
+    if Protocol.CLASSIC not in _protocols(group):
         why = f"the coordinator assigns to members of {group.protocol} groups"
         yield (*place, "assignor"), f"group {group.name}: assignor is for classic members: {why}."
 
@@ -175,7 +187,23 @@ def _timeouts(scenario: Scenario, group: Group, place: Place) -> Iterator[Mistak
                     (*place, name),
                     f"group {group.name}: {name} is for classic members: set {config} in configs.",
                 )
+        if group.protocol is Protocol.SHARE and group.rebalance_timeout_ms != REBALANCE_TIMEOUT_MS:
+            why = "members of share groups have no rebalance timeout."
+            yield (*place, "rebalance_timeout_ms"), f"group {group.name}: {why}"
         return
+    yield from _session(scenario, group, place)
+    session_ms = group.session_timeout_ms or SESSION_TIMEOUT_MS
+    interval_ms = group.heartbeat_interval_ms or HEARTBEAT_INTERVAL_MS
+    if interval_ms >= session_ms:  # Kafka's client refuses it
+        given = group.heartbeat_interval_ms is not None
+        yield (
+            (*place, "heartbeat_interval_ms" if given else "session_timeout_ms"),
+            f"group {group.name}: heartbeat_interval_ms is {interval_ms}, and must be lower than"
+            f" the session timeout, {session_ms}.",
+        )
+
+
+def _session(scenario: Scenario, group: Group, place: Place) -> Iterator[Mistake]:
     if group.session_timeout_ms is None:
         return
     try:
@@ -195,14 +223,15 @@ def _timeouts(scenario: Scenario, group: Group, place: Place) -> Iterator[Mistak
 def _behaviour(
     scenario: Scenario, group: Group, behaviour: Behaviour, place: Place, about: str
 ) -> Iterator[Mistake]:
-    if behaviour.at >= scenario.duration:
-        yield (*place, "at"), f"{about} begins after the end of the scenario."
-    if behaviour.at < scenario.joins_over:
-        yield (*place, "at"), f"{about} begins before all members have joined."
+    yield from _moment(scenario, behaviour, place, about)
     if isinstance(behaviour, RollingDeploy | Crash):
         yield from _pods(group, behaviour, place, about)
-    if isinstance(behaviour, Autoscale | Churn | Flap) and behaviour.every < EVERY_MS_MIN:
-        yield (*place, "every"), f"{about}: every is less than {EVERY_MS_MIN // 1000} s."
+    if isinstance(behaviour, Crash | Restart | Flap | Duplicate | PollTimeout | Pause):
+        yield from _amount(group, behaviour.pods, place, about)
+    if isinstance(behaviour, Autoscale | Churn | Flap):
+        yield from _repeats(behaviour, place, about)
+    if isinstance(behaviour, PollTimeout):
+        yield from _reason(group, behaviour, place, about)
     if isinstance(behaviour, Flap):
         yield from _unknown_topics(scenario, behaviour.topics, (*place, "topics"), about)
         if group.protocol not in CHANGES_TOPICS:
@@ -213,6 +242,58 @@ def _behaviour(
         yield from _drain(behaviour, place, about)
     if isinstance(behaviour, Autoscale):
         yield from _autoscale(behaviour, place, about)
+
+
+def _moment(
+    scenario: Scenario, told: Behaviour | Fault, place: Place, about: str
+) -> Iterator[Mistake]:
+    if told.at >= scenario.duration:
+        yield (*place, "at"), f"{about} begins after the end of the scenario."
+    if told.at < scenario.joins_over:
+        yield (*place, "at"), f"{about} begins before all members have joined."
+    lasting = Duplicate | Pause | FreezeCoordinator | CutCoordinator
+    if isinstance(told, lasting) and not told.lasts:
+        yield (*place, "for"), f"{about}: for is 0: {NOTHING}."
+
+
+def _repeats(told: Autoscale | Churn | Flap, place: Place, about: str) -> Iterator[Mistake]:
+    if told.every < EVERY_MS_MIN:
+        yield (*place, "every"), f"{about}: every is less than {EVERY_MS_MIN // 1000} s."
+    if told.until is not None and told.until <= told.at:
+        yield (*place, "until"), f"{about}: until is not after at."
+
+
+def _reason(group: Group, told: PollTimeout, place: Place, about: str) -> Iterator[Mistake]:
+    """Refuse a reason that nobody tells: static members do not leave (KIP-345, KIP-800)."""
+    tells = Protocol.CLASSIC in _protocols(group) and not group.static
+    if told.reason != POLL_TIMEOUT and not tells:
+        why = "only dynamic classic members tell a reason when they leave."
+        yield (*place, "reason"), f"{about}: {why}"
+
+
+def _amount(group: Group, pods: Amount, place: Place, about: str) -> Iterator[Mistake]:
+    if not pods.number:
+        yield (*place, "pods"), f"{about}: pods is {pods}: {NOTHING}."
+    most = _pods_max(group)
+    if pods.of(most, rounds_up=True) > most:
+        yield (*place, "pods"), f"{about}: pods is {pods}, and the group has at most {most}."
+
+
+def _pods_max(group: Group) -> int:
+    """Return how many pods a group has at most, whatever happens to it."""
+    told = group.behaviours
+    counts = [group.replicas]
+    counts += [each.replicas for each in told if isinstance(each, Scale)]
+    counts += [each.max_replicas for each in told if isinstance(each, Autoscale)]
+    most = max(counts)
+    is_deployed = any(isinstance(each, RollingDeploy) for each in told)
+    return most + group.surge(most) if is_deployed else most
+
+
+def _protocols(group: Group) -> set[Protocol | None]:
+    """Return the protocols of all revisions of a group."""
+    deploys = (each for each in group.behaviours if isinstance(each, RollingDeploy))
+    return {group.protocol, *(each.protocol for each in deploys)}
 
 
 def _pods(group: Group, told: RollingDeploy | Crash, place: Place, about: str) -> Iterator[Mistake]:

@@ -28,6 +28,7 @@ Partitions = Annotated[int, Meta(ge=1, le=10_000)]
 Replicas = Annotated[int, Meta(ge=1, le=100_000)]
 Milliseconds = Annotated[int, Meta(ge=1, le=86_400_000)]
 Seconds = Annotated[int, Meta(ge=0, le=86_400)]
+REBALANCE_TIMEOUT_MS: Final = 300_000
 Limit = Annotated[float, Meta(ge=0)]
 Count = Annotated[int, Meta(ge=0)]
 
@@ -115,7 +116,7 @@ class Group(
     """Of classic members only: the others' is a config of the coordinator."""
     heartbeat_interval_ms: Milliseconds | None = None
     """Of classic members only."""
-    rebalance_timeout_ms: Milliseconds = 300_000
+    rebalance_timeout_ms: Milliseconds = REBALANCE_TIMEOUT_MS
     """Kafka's clients use ``max.poll.interval.ms`` for it."""
     behaviours: Annotated[tuple[Behaviour, ...], Meta(max_length=1_000)] = ()
     expect: GroupLimits = NO_LIMITS

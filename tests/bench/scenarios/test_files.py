@@ -34,6 +34,16 @@ pod_per_second = 1
 arrivals = [{ at = "1m", per_second = 1 }, { at = "2m", per_second = 2 }]"""
 DEPLOY = '[[groups.behaviours]]\ndo = "rolling-deploy"\nat = "1m"\n'
 
+TO_SOME_PODS = {
+    "crash": (),
+    "restart": (),
+    "flap": ('every = "5s"', 'topics = ["orders"]'),
+    "duplicate": (),
+    "poll-timeout": (),
+    "pause": ('for = "1s"',),
+}
+"""What can happen to some pods, and what of it must be said."""
+
 
 def test_the_scenarios_that_come_with_the_program_are_all_well_formed() -> None:
     assert {"bad-application", "rolling-deploy", "which-deploy"} < set(names())
@@ -118,6 +128,31 @@ def group_with(*lines: str) -> str:
             group_with("session_timeout_ms = 100"),
             "line 10: group a: session_timeout_ms is 100, and the coordinator takes 6000 to",
         ),
+        (
+            group_with("session_timeout_ms = 6000", "heartbeat_interval_ms = 6000"),
+            "line 11: group a: heartbeat_interval_ms is 6000, and must be lower than the session"
+            " timeout, 6000.",
+        ),
+        (
+            group_with("heartbeat_interval_ms = 50000"),
+            "line 10: group a: heartbeat_interval_ms is 50000, and must be lower than the session"
+            " timeout, 45000.",
+        ),
+        (
+            group_with(
+                "session_timeout_ms = 2000", '[configs]\n"group.min.session.timeout.ms" = "1000"'
+            ),
+            "line 10: group a: heartbeat_interval_ms is 3000, and must be lower than the session"
+            " timeout, 2000.",
+        ),
+        (
+            group_with('workload = "StatefulSet"', 'maxUnavailable = "0%"'),
+            "line 11: group a: maxUnavailable is 0: no pod of a StatefulSet could be replaced.",
+        ),
+        (
+            group_with('protocol = "share"', "rebalance_timeout_ms = 60000"),
+            "line 11: group a: members of share groups have no rebalance timeout.",
+        ),
         (group_with(DEPLOY.replace("1m", "6m")), "line 12: group a, behaviour 1 begins after the"),
         (
             group_with('[[groups.behaviours]]\ndo = "explode"\nat = "1m"'),
@@ -167,6 +202,60 @@ def group_with(*lines: str) -> str:
             "line 14: group 1: behaviour 1: arrival 1: per_second is -1: expected",
         ),
         (
+            group_with(AUTOSCALE, 'until = "1m"'),
+            "line 15: group a, behaviour 1: until is not after at.",
+        ),
+        (
+            group_with('behaviours = [{do = "churn", at = "1m", every = "5s", until = "30s"}]'),
+            "line 10: group a, behaviour 1: until is not after at.",
+        ),
+        (
+            group_with(
+                '[[groups.behaviours]]\ndo = "flap"\nat = "1m"\nevery = "5s"',
+                'topics = ["orders"]\nuntil = "0s"',
+            ),
+            "line 15: group a, behaviour 1: until is not after at.",
+        ),
+        *(
+            (
+                group_with("static = true", DEPLOY.replace("rolling-deploy", do), *more),
+                f"group a, behaviour 1: {what}",
+            )
+            for do, more, what in (
+                *(
+                    (do, ["pods = 0", *more], "pods is 0: nothing would happen.")
+                    for do, more in TO_SOME_PODS.items()
+                ),
+                ("crash", ['pods = "0%"'], "pods is 0%: nothing would happen."),
+                ("pause", ["pods = 4", 'for = "1s"'], "pods is 4, and the group has at most 3."),
+                ("duplicate", ['for = "0s"'], "for is 0: nothing would happen."),
+                ("pause", ['for = "0s"'], "for is 0: nothing would happen."),
+                ("poll-timeout", ['reason = "x"'], "only dynamic classic members tell a reason"),
+            )
+        ),
+        (
+            group_with(
+                "replicas = 4", DEPLOY, '[[groups.behaviours]]\ndo = "crash"\nat = "2m"', "pods = 6"
+            ),
+            "line 18: group a, behaviour 2: pods is 6, and the group has at most 5.",
+        ),
+        (
+            group_with(
+                'protocol = "consumer"',
+                'behaviours = [{do = "poll-timeout", at = "1m", reason = "x"}]',
+            ),
+            "line 11: group a, behaviour 1: only dynamic classic members tell a reason when they"
+            " leave.",
+        ),
+        (
+            f'joins_over = "2m"\n{GOOD}' + '[[faults]]\ndo = "kill"\nat = "1m"',
+            "line 13: fault 1 begins before all members have joined.",
+        ),
+        (
+            group_with('[[faults]]\ndo = "cut"\nat = "1m"\nfor = "0s"'),
+            "line 13: fault 1: for is 0: nothing would happen.",
+        ),
+        (
             group_with('[[faults]]\ndo = "kill"\nat = "1m"\ngroup = "b"'),
             "line 13: fault 1: there is no group b.",
         ),
@@ -214,6 +303,20 @@ def test_a_bad_scenario_is_refused_in_one_sentence_with_its_line(text: str, sent
         parse("s", text)
     assert sentence in str(refused.value)
     assert "\n" not in str(refused.value)
+
+
+def test_what_a_group_can_have_or_tell_is_accepted() -> None:
+    later = '[[groups.behaviours]]\ndo = "{}"\nat = "2m"\n'
+    crash, timeout = later.format("crash"), later.format("poll-timeout") + 'reason = "x"'
+    for lines_of_group in (
+        ["replicas = 4", DEPLOY, crash + "pods = 5"],
+        [later.format("scale") + "replicas = 9", crash + "pods = 9"],
+        [AUTOSCALE, "maxReplicaCount = 6", crash + "pods = 6"],
+        [timeout],
+        ['protocol = "consumer"', DEPLOY + 'protocol = "classic"', timeout],
+        ['protocol = "streams"', "rebalance_timeout_ms = 60000"],
+    ):
+        assert parse("s", group_with(*lines_of_group)).groups
 
 
 def test_configs_are_checked_together() -> None:
@@ -278,7 +381,7 @@ def test_the_line_of_a_value_of_several_lines_is_its_first() -> None:
 def test_texts_and_comments_do_not_hide_where_a_setting_begins() -> None:
     text = (
         'a = """\n[ "" \\""" # {\n""""" # ]\n"b]" = \'[\'\n# [ \u2028 "\nc = \'\'\'\n}\'\'\'\'\r\n'
-        "d = { e = [ # ]\n  ']', \n] }\nf = \"\\\"[\"\ng.h = 1"
+        'd = { e = [ # ]\n  \']\', \n] }\nf = "\\"["\ng.h = 1'
     )
     places = [("a",), ("b]",), ("c",), ("d",), ("d", "e", 0), ("f",), ("g",), ("g", "h")]
     assert [line_of(text, each) for each in places] == [1, 4, 6, 8, 8, 11, 12, 12]
