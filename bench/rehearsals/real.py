@@ -20,6 +20,7 @@ from bench.rehearsals.crowd import (
     PlannedCrowd,
 )
 from bench.rehearsals.stages import connections_to
+from bench.scenarios.faults import missed, next_try_ms, word_of
 from bench.scenarios.record import ScenarioRecord
 from bench.scenarios.simulated import POLL_MS, SETTLE_MS
 from bench.scenarios.values import Protocol as GroupProtocol
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
 
     from bench.load.stability import GroupShare
     from bench.rehearsals.stages import Stage
+    from bench.scenarios.faults import Fault
     from bench.scenarios.plan import ScenarioPlan
     from bench.scenarios.record import LifeRecord
     from bench.scenarios.scenario import Scenario
@@ -119,6 +121,7 @@ class _Play:
         self._began_s = 0.0
         self._counts: Counter[str] = Counter()
         self._faults = 0
+        self._missed: list[str] = []
         self._counted_ms = 0
         self._lost: set[str] = set()
 
@@ -153,6 +156,7 @@ class _Play:
                 began_ms=began_ms,
                 lost=crowd.lost(),
                 missing=crowd.missing(),
+                missed=tuple(self._missed),
                 clock_error_ms=crowd.clock_error_ms(),
                 marks=tuple(self._marks),
             )
@@ -170,7 +174,7 @@ class _Play:
         for due_ms, text in self._plan.marks:
             self._later(due_ms, self._say, due_ms, text)
         for fault in faults:
-            self._later(fault.at, self._fault, fault)
+            self._later(fault.at, self._fault, fault, fault.at)
         for at_ms in range(PROGRESS_MS, duration, PROGRESS_MS):
             self._later(at_ms, self._progress, at_ms, crowd)
         while self._now_ms() < duration:
@@ -214,20 +218,32 @@ class _Play:
             f"{f', {missing} missing' if missing else ''}",
         )
 
-    def _fault(self, fault: Any) -> None:
-        word = type(fault).__struct_config__.tag
+    def _fault(self, fault: Fault, due_ms: int) -> None:
+        """Inflict a fault; if nobody leads now, try again for a while, but not after the end."""
+        is_over = due_ms > fault.at and self._now_ms() >= self._scenario.duration
         node = self._coordinator(fault) if fault.node is None else fault.node
-        if node is None:
-            self._say(fault.at, f"{word}: nobody leads now")
+        if node is None or is_over:
+            self._try_again(fault, due_ms)
             return
         self._faults += 1
-        self._say(fault.at, f"{word} node {node}")
+        self._say(due_ms, f"{word_of(fault)} node {node}")
         undo = self._stage.inflict(fault, node)
         if undo is not None:
             after_ms, end = undo
-            self._later(fault.at + after_ms, end)
+            self._later(due_ms + after_ms, end)
 
-    def _coordinator(self, fault: Any) -> int | None:
+    def _try_again(self, fault: Fault, due_ms: int) -> None:
+        tried_ms = max(due_ms, int(self._now_ms()))
+        again_ms = next_try_ms(fault, tried_ms, self._scenario.duration)
+        if again_ms is None:
+            self._missed.append(missed(fault, self._scenario.groups[0].name, tried_ms))
+            self._say(tried_ms, self._missed[-1])
+            return
+        if due_ms == fault.at:
+            self._say(due_ms, f"{word_of(fault)}: nobody leads now, so it is tried again")
+        self._later(again_ms, self._fault, fault, again_ms)
+
+    def _coordinator(self, fault: Fault) -> int | None:
         """Return the node that coordinates the group of a fault, if one does."""
         group = fault.group or self._scenario.groups[0].name
         try:

@@ -56,7 +56,8 @@ class ScenarioRecord:
     ``stalled_ms`` is the longest stall of the process that runs the members.
     ``marks`` say what happened, behaviours and faults, and how long after ``began_ms``.
     ``lost`` has a sentence for each process that was lost with its members' histories; so many
-    members are ``missing``. ``clock_error_ms``: how far the members' clocks may differ.
+    members are ``missing``. ``missed`` has one for each fault that did not happen.
+    ``clock_error_ms``: how far the members' clocks may differ.
     """
 
     lives: Sequence[LifeRecord]
@@ -73,6 +74,7 @@ class ScenarioRecord:
     marks: Sequence[tuple[int, str]] = ()
     lost: Sequence[str] = ()
     missing: int = 0
+    missed: Sequence[str] = ()
     clock_error_ms: int = 0
     by_group: Mapping[str, Sequence[LifeRecord]] = field(init=False, repr=False, compare=False)
 
@@ -316,5 +318,6 @@ CHECKS: Final[Mapping[str, Callable[[ScenarioRecord], list[str]]]] = {
     "generations gone backward": _backward,
     "partitions without an owner in the end": _unassigned,
     "processes of members that were lost": lambda record: list(record.lost),
+    "faults that did not happen": lambda record: list(record.missed),
 }
 """What must never happen; each check returns sentences."""

@@ -16,6 +16,9 @@ from bench.scenarios.faults import (
     FreezeCoordinator,
     KillCoordinator,
     RestartCoordinator,
+    missed,
+    next_try_ms,
+    word_of,
 )
 from bench.scenarios.members import (
     HEARTBEAT_INTERVAL_MS,
@@ -41,6 +44,7 @@ from failover.simulation.world import World
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
+    from bench.scenarios.faults import Fault
     from bench.scenarios.plan import MemberAction, ScenarioPlan
     from bench.scenarios.record import LifeRecord
     from bench.scenarios.scenario import Group, Scenario
@@ -127,6 +131,7 @@ class _Play:
         self._plan = plan
         self._told = say
         self._marks: list[tuple[int, str]] = []
+        self._missed: list[str] = []
         self._groups = {group.name: group for group in scenario.groups}
         self._ids = {name: _prefix(group) + name for name, group in self._groups.items()}
         self._world = World(scenario.seed, _settings(scenario))
@@ -147,7 +152,7 @@ class _Play:
         for due_ms, text in self._plan.marks:
             world.after(due_ms, self._say, due_ms, text)
         for fault in scenario.faults:
-            world.after(fault.at, self._fault, fault)
+            world.after(fault.at, self._fault, fault, fault.at)
         began_ms = world.client_now
         world.run(world.now + scenario.duration)
         ended_ms = world.client_now
@@ -160,6 +165,7 @@ class _Play:
             partitions=scenario.partitions_by_group(),
             began_ms=began_ms,
             marks=tuple(self._marks),
+            missed=tuple(self._missed),
         )
 
     def _say(self, at_ms: int, text: str) -> None:
@@ -198,20 +204,29 @@ class _Play:
 
     # --- faults
 
-    def _fault(self, fault: Any) -> None:
-        leading = self._leading(fault) if fault.node is None else [fault.node]
-        word = type(fault).__struct_config__.tag
-        if leading:
-            self._say(fault.at, f"{word} node {leading[0]}")
-            FAULTS[type(fault)](self, leading[0], fault)
-        else:
-            self._say(fault.at, f"{word}: nobody leads now")
+    def _fault(self, fault: Fault, due_ms: int) -> None:
+        """Inflict a fault; if no node can suffer it now, try again for a while."""
+        node = self._target(fault)
+        if node is not None:
+            self._say(due_ms, f"{word_of(fault)} node {node}")
+            FAULTS[type(fault)](self, node, fault)
+            return
+        again_ms = next_try_ms(fault, due_ms, self._scenario.duration)
+        if again_ms is None:
+            self._missed.append(missed(fault, self._scenario.groups[0].name, due_ms))
+            self._say(due_ms, self._missed[-1])
+            return
+        if due_ms == fault.at:
+            self._say(due_ms, f"{word_of(fault)}: nobody can suffer it now, so it is tried again")
+        self._world.after(again_ms - due_ms, self._fault, fault, again_ms)
 
-    def _leading(self, fault: Any) -> list[int]:
-        """Return the coordinator of the group of a fault, if there is one."""
+    def _target(self, fault: Fault) -> int | None:
+        """Return the node that a fault hits: the coordinator of its group, or that it names."""
+        if fault.node is not None:
+            return fault.node if self._cluster.processes[fault.node].is_alive else None
         group_id = self._ids[fault.group or self._scenario.groups[0].name]
         number = partition_for(group_id, self._world.settings.partitions)
-        return [each.node_id for each in self._cluster.processes if each.leads(number)]
+        return next((p.node_id for p in self._cluster.processes if p.leads(number)), None)
 
     def restart_coordinator(self, node_id: int, _fault: RestartCoordinator) -> None:
         self._cluster.drain(node_id)

@@ -131,6 +131,7 @@ PLANTED = {
     ),
     "partitions without an owner in the end": record(life("x", 1, event(20, A, 1, T0))),
     "processes of members that were lost": replace(HANDED_OVER, lost=("task 1 has ended",)),
+    "faults that did not happen": replace(HANDED_OVER, missed=("kill at 20 s did not happen",)),
 }
 
 

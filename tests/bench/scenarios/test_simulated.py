@@ -188,3 +188,29 @@ def test_a_frozen_or_cut_off_coordinator_costs_no_rebalance(fault):
     faults = f'[[faults]]\ndo = "{fault}"\nat = "20s"\nfor = "10s"\n'
     (paid,) = costs_of(written("", duration="60s", faults=faults))
     assert paid.rebalances == 0
+
+
+def test_a_fault_waits_until_somebody_can_suffer_it():
+    """All nodes are killed, so that for a moment nobody leads, and no node runs."""
+    kill = '[[faults]]\ndo = "kill"\nat = "{}"\n{}\n'
+    all_at_once = "".join(kill.format("20s", f"node = {node}") for node in range(3))
+    again = kill.format("20500ms", "") + kill.format("20500ms", "node = 1")
+    verdict, told = rehearsed(written("", duration="60s", faults=all_at_once + again))
+    assert verdict.is_clean, verdict.violations
+    later = [(at_ms, text) for at_ms, text in told if at_ms >= 20_500]
+    assert later[:2] == [(20_500, "kill: nobody can suffer it now, so it is tried again")] * 2
+    assert sorted(text.rpartition(" ")[0] for _, text in later[2:]) == ["kill node", "kill node"]
+    assert all(20_500 < at_ms < 40_000 for at_ms, _ in later[2:])
+
+
+@pytest.mark.parametrize(("duration", "for_s"), [("2m", "30"), ("25s", "4.5")])
+def test_a_fault_that_does_not_happen_makes_the_verdict_unclean(monkeypatch, duration, for_s):
+    monkeypatch.setattr(simulated._Play, "_target", lambda _self, _fault: None)
+    faults = '[[faults]]\ndo = "freeze"\nat = "20s"\nfor = "5s"\n'
+    verdict, told = rehearsed(written("", duration=duration, faults=faults))
+    sentence = (
+        "freeze at 20 s did not happen: nobody led the partition of group g0 for " + for_s + " s"
+    )
+    assert verdict.found == {"faults that did not happen": [sentence]}
+    assert told[-1] == (20_000 + float(for_s) * 1000, sentence)
+    assert not verdict.is_clean
