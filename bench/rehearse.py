@@ -164,9 +164,9 @@ def _check(asked: argparse.Namespace, variants: Mapping[str, Scenario]) -> None:
     for name in asked.variant:
         if name not in variants:
             raise BadInputError(f"There is no variant {name!r}: use {', '.join(variants)}.")
-    groups = {group.name for scenario in variants.values() for group in scenario.groups}
+    groups = [group for scenario in variants.values() for group in scenario.groups]
     for condition in asked.fail_on:
-        if condition.group not in (None, *groups):
+        if not any(map(condition.means, groups)):
             raise BadInputError(f"--fail-on {condition.text}: there is no such group.")
     if asked.command_config is not None:
         if asked.bootstrap is None:

@@ -40,10 +40,9 @@ class Comparison:
                 if (sentence := condition.met_by(verdict))
             ]
             found += [
-                f"{_name(verdict)}, {each.group.name}: {sentence}"
-                for each in verdict.groups
+                f"{_name(verdict)}, {group}: {sentence}"
                 for condition in self.fail_on
-                if (sentence := condition.met(each.group.name, each.costs))
+                for group, sentence in condition.met(verdict.groups)
             ]
         return found
 

@@ -101,10 +101,13 @@ def _mistakes(scenario: Scenario) -> Iterator[Mistake]:
             yield ("topics", name), f"a topic cannot be named {name!r}."
     yield from _configs(scenario)
     first: dict[str, int] = {}
+    copied: dict[str, int] = {}
     for number, group in enumerate(scenario.groups):
         place = ("groups", number)
-        if first.setdefault(group.name, number) != number:
-            yield (*place, "name"), f"there are two groups {group.name}."
+        first.setdefault(group.name, number)
+        for name in group.copied():
+            if copied.setdefault(name, number) != number:
+                yield (*place, "name"), f"there are two groups {name}."
         yield from _group(scenario, group, place)
     for number, fault in enumerate(scenario.faults):
         place, about = ("faults", number), f"fault {number + 1}"

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from bench.scenarios.measures import MEASURES
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
-    from bench.scenarios.record import GroupCosts
-    from bench.scenarios.verdict import ScenarioVerdict
+    from bench.scenarios.scenario import Group
+    from bench.scenarios.verdict import GroupVerdict, ScenarioVerdict
 
 
 class RunMeasure(NamedTuple):
@@ -74,12 +74,25 @@ class FailOn:
         limit = float(found["limit"])
         return cls(text.strip(), found["group"], measure, found["than"], limit)
 
-    def met(self, group: str, paid: GroupCosts) -> str:
-        """Return a sentence if the condition holds for a group; empty: it does not."""
-        if self.group not in (None, group) or self.measure not in MEASURES:
-            return ""
+    def means(self, group: Group) -> bool:
+        """Whether it is about a group: by its id, or by the name of its application."""
+        return self.group in (None, group.name, group.application)
+
+    def met(self, groups: Sequence[GroupVerdict]) -> Iterator[tuple[str, str]]:
+        """Yield the name of each group for which the condition holds, and a sentence.
+
+        Of the copies of an application that the condition names it is the worst.
+        """
+        if self.measure not in MEASURES:
+            return
         measure = MEASURES[self.measure]
-        return self._said(measure.value(paid), measure.words)
+        chosen = [each for each in groups if self.means(each.group)]
+        if self.group is not None and chosen:
+            worst = max if self.than in (">", ">=") else min
+            chosen = [worst(chosen, key=lambda each: measure.value(each.costs))]
+        for each in chosen:
+            if said := self._said(measure.value(each.costs), measure.words):
+                yield each.group.name, said
 
     def met_by(self, verdict: ScenarioVerdict) -> str:
         """Return a sentence if the condition holds for a run; empty: it does not."""

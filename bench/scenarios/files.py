@@ -108,13 +108,9 @@ def _made(
 
 
 def with_copies(scenario: Scenario) -> Scenario:
-    """Return the scenario with each copy of an application as a group of its own."""
-    groups = [
-        replace(group, name=f"{group.name}-{number}", copies=1) if group.copies > 1 else group
-        for group in scenario.groups
-        for number in range(group.copies)
-    ]
-    firsts = {group.name: f"{group.name}-0" for group in scenario.groups if group.copies > 1}
+    """Return the scenario with each copy of an application as a group of its own, once only."""
+    groups = [replace(group, name=name) for group in scenario.groups for name in group.copied()]
+    firsts = {group.name: next(group.copied()) for group in scenario.groups}
     faults = [
         replace(fault, group=firsts.get(fault.group or "", fault.group))
         for fault in scenario.faults

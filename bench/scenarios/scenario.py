@@ -17,6 +17,8 @@ from bench.scenarios.values import Amount, Duration, Protocol
 from protocol.members.assignors import ClassicAssignor
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from protocol.wire.embedded import TopicPartition
 
 Text = Annotated[str, Meta(min_length=1, max_length=1_000)]
@@ -120,6 +122,18 @@ class Group(
     """Kafka's clients use ``max.poll.interval.ms`` for it."""
     behaviours: Annotated[tuple[Behaviour, ...], Meta(max_length=1_000)] = ()
     expect: GroupLimits = NO_LIMITS
+
+    def copied(self) -> Iterator[str]:
+        """Yield the ids of the groups of all copies of a group in the file."""
+        if self.copies == 1:
+            yield self.name
+        else:
+            yield from (f"{self.name}-{number}" for number in range(self.copies))
+
+    @property
+    def application(self) -> str:
+        """The name in the file: that of a copy without its number."""
+        return self.name.rpartition("-")[0] if self.copies > 1 else self.name
 
     def surge(self, replicas: int) -> int:
         """Return how many of so many pods there may be in addition."""

@@ -88,6 +88,10 @@ def group_with(*lines: str) -> str:
         (GOOD.replace('"a"', '"a b"'), "line 8: group 1: name is 'a b': expected text matching"),
         (GOOD.replace('["orders"]', '["order"]'), "line 9: group a reads the topic order, which"),
         (GOOD + GOOD[GOOD.index("[[groups]]") :], "line 11: there are two groups a."),
+        (
+            group_with("copies = 3") + GOOD[GOOD.index("[[groups]]") :].replace('"a"', '"a-2"'),
+            "line 12: there are two groups a-2.",
+        ),
         (group_with("replicas = 0"), "line 10: group 1: replicas is 0: expected a whole number"),
         (group_with('protocol = "p"'), "(there are classic, consumer, share, streams)."),
         (group_with('maxSurge = "1/4"'), "maxSurge is '1/4': expected a number of pods, or a"),

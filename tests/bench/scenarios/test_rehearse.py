@@ -196,6 +196,37 @@ def test_a_condition_to_fail_on_decides_the_exit_code(file, tmp_path, capsys):
     assert (document["clean"], document["fail_on"]) == (False, [sentence])
 
 
+def test_a_condition_on_an_application_is_one_on_the_worst_of_its_copies(file, capsys):
+    """Of three groups a copy each is scaled; then one copy is meant by its number."""
+    other = SMALL[SMALL.index("[[groups]]") :].replace('"a"', '"b"')
+    file.write_text(SMALL.replace('name = "a"', 'name = "a"\ncopies = 3') + other)
+    words = ["--simulate", str(file)]
+    assert main([*words, "--fail-on", "a:members<2", "--fail-on", "a-1:members<2"]) == 0
+    capsys.readouterr()
+    assert main([*words, "--fail-on", "a:members<3", "--fail-on", "a-2:members<=2"]) == 1
+    told = capsys.readouterr().out
+    assert [line for line in told.splitlines() if " fails on " in line] == [
+        "simulated, base, a-0: 2 members in the end: fails on a:members<3.",
+        "simulated, base, a-2: 2 members in the end: fails on a-2:members<=2.",
+    ]
+    assert main([*words, "--fail-on", "a-3:members<3"]) == 2
+    assert "there is no such group" in capsys.readouterr().err
+
+
+def test_the_worst_copy_is_the_one_that_is_told():
+    scenario = parse("small", SMALL.replace('name = "a"', 'name = "a"\ncopies = 3'))
+    record = simulated.run(scenario, expand(scenario), lambda _at_ms, _text: None)
+    verdict = judge(scenario, record, "real")
+    groups = tuple(
+        replace(each, costs=replace(each.costs, members=members))
+        for each, members in zip(verdict.groups, (2, 4, 1), strict=True)
+    )
+    for text, copy in (("a:members>1", "a-1: 4"), ("a:members<=4", "a-2: 1")):
+        told = Comparison([replace(verdict, groups=groups)], [FailOn.parse(text)])
+        (sentence,) = told.failures()
+        assert sentence.startswith(f"real, base, {copy} ")
+
+
 def test_lateness_decides_if_it_is_asked_to():
     scenario = parse("small", SMALL)
     record = replace(
