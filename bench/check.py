@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final
 
 from actors.errors import BadInputError
 from bench.histories.session import MEMORY, check_run, check_settings
-from bench.interruption import Interrupted, interruptible
+from bench.interruption import Interrupted, interruptible, quiet_if_unread
 from bench.load.spark import LOCAL
 from bench.pages.files import report_path, write_reports
 from bench.rehearsals.masters import master
@@ -44,7 +44,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         with interruptible():
             verdicts = _verdicts(asked)
         if verdicts:
-            print("\n\n".join(verdict.text() for verdict in verdicts), flush=True)
+            with quiet_if_unread():
+                print("\n\n".join(verdict.text() for verdict in verdicts), flush=True)
         if asked.json:
             _write(asked.json, verdicts)
         if verdicts:

@@ -29,7 +29,7 @@ from bench.cases.telemetry import bench_telemetry
 from bench.cases.watch import LIMIT as WATCH_LIMIT
 from bench.cases.watch import bench_watch
 from bench.client.pipelines import AnswerError
-from bench.interruption import Interrupted, interruptible
+from bench.interruption import Interrupted, interruptible, quiet_if_unread
 from bench.load.joining import JoinError
 from bench.load.modern_members import MemberError
 from bench.pages.measured import add_report_option, write_bench_report
@@ -258,7 +258,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
             rows = _run(BENCHES[asked.name], asked)
         is_done = True
         limits = [limit.checked(rows) for limit in BENCHES[asked.name].limits]
-        print(table(rows), *(limit.line() for limit in limits), sep="\n", flush=True)
+        with quiet_if_unread():
+            print(table(rows), *(limit.line() for limit in limits), sep="\n", flush=True)
         _write(asked, rows, limits, began_s)
     except (StartError, JoinError, MemberError, AnswerError, KafkaError, OSError) as error:
         print(f"The benchmark failed: {error}", file=sys.stderr)

@@ -65,7 +65,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         drill, play = _planned(asked, log)
         with interruptible():
             verdict = play()
-        print(verdict.text(), flush=True)
+            print(verdict.text(), flush=True)
         if asked.json:
             write_aside(asked.json, json.dumps(verdict.document(), indent=2) + "\n")
         write_reports(asked.report, lambda: drill_report(drill, verdict, log))

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import os
+import select
 import signal
+import sys
 import threading
 from typing import TYPE_CHECKING, Any, Final
 
@@ -34,6 +36,8 @@ def interruptible() -> Iterator[None]:
     Native code may keep the main thread from handling a signal at all: then the process ends on its
     own after a while. The processes that it started must notice that
     (``discovery.PARENT_VARIABLE``).
+
+    What nobody reads any more ends the command, too (:func:`quiet_if_unread`).
     """
     is_over = threading.Event()
     read, write = os.pipe()
@@ -43,7 +47,8 @@ def interruptible() -> Iterator[None]:
     wakeup = signal.set_wakeup_fd(write, warn_on_full_buffer=False)
     watch.start()
     try:
-        yield
+        with quiet_if_unread():
+            yield
     finally:
         signal.set_wakeup_fd(wakeup)
         is_over.set()
@@ -51,6 +56,30 @@ def interruptible() -> Iterator[None]:
         watch.join()
         for number, handler in had.items():
             signal.signal(number, handler)
+
+
+@contextlib.contextmanager
+def quiet_if_unread() -> Iterator[None]:
+    """End the command without a word if it prints what nobody reads any more.
+
+    Inside of what tells errors of sockets: those may be of the same kind.
+    """
+    try:
+        yield
+    except BrokenPipeError:
+        if _is_read():
+            raise
+        raise SystemExit(NO_VERDICT) from None
+
+
+def _is_read() -> bool:
+    """Whether standard output is no pipe whose reader has gone."""
+    poll = select.poll()
+    try:
+        poll.register(sys.stdout.fileno(), 0)
+    except (OSError, ValueError):
+        return True  # it is no file
+    return not poll.poll(0)
 
 
 def _handle() -> Mapping[signal.Signals, Any]:

@@ -17,11 +17,15 @@ from actors.installation import installed_version
 from actors.skip_hypothesis import skip_hypothesis
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
 
 HOSTS_MAX: Final = 1_000
 """The most hosts that ``--hosts`` may ask for."""
+INSTRUMENTS: Final[Mapping[str, str]] = {
+    "bench": "benchmark", "drill": "drill", "rehearse": "rehearsal", "check": "check",
+}  # fmt: skip
+"""Commands with parsers of their own, and what each runs; their exit code 1 is a verdict."""
 
 
 def entry() -> int:
@@ -35,8 +39,23 @@ def entry() -> int:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command; return the exit code."""
     words = list(sys.argv[1:] if arguments is None else arguments)
-    if words and (instrument := _instrument(words[0])):
-        return instrument(words[1:])
+    failed = ExitCode.BAD_INPUT if words[:1] and words[0] in INSTRUMENTS else ExitCode.FAILURE
+    try:
+        try:
+            return _run(words)
+        finally:
+            _flush()
+    except BrokenPipeError:
+        pass  # nobody reads it any more, as after `| head -1`
+    except _UnwrittenError as error:
+        print(f"rollcall: {error}", file=sys.stderr)
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    return failed
+
+
+def _run(words: Sequence[str]) -> int:
+    if words and words[0] in INSTRUMENTS:
+        return _run_instrument(words[0], words[1:])
     try:
         args = _parser().parse_args(words)
     except _BadWordsError as error:
@@ -48,9 +67,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except CommandError as error:
         _complain(words, error)
         return error.exit_code
+
+
+def _flush() -> None:
+    """Write what was printed, as long as it can be told that this fails."""
+    try:
+        sys.stdout.flush()
     except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 1
+        raise
+    except OSError as error:
+        raise _UnwrittenError(f"The output cannot be written: {error.strerror}.") from None
 
 
 def _complain(words: Sequence[str], error: CommandError) -> None:
@@ -59,19 +85,33 @@ def _complain(words: Sequence[str], error: CommandError) -> None:
     print_error(words, str(error))
 
 
-def _instrument(command: str) -> Callable[[Sequence[str]], int] | None:
-    """Return what runs a command that has a parser of its own; None: it has none."""
+def _run_instrument(command: str, words: Sequence[str]) -> int:
+    """Run a command that has a parser of its own; it may be stopped while it is imported, too."""
+    from bench.interruption import Interrupted, interruptible
+
+    try:
+        with interruptible():
+            return _instrument(command)(words)
+    except Interrupted as stop:
+        print(f"rollcall: The {INSTRUMENTS[command]} was {stop}.", file=sys.stderr)
+        return stop.exit_code
+
+
+def _instrument(command: str) -> Callable[[Sequence[str]], int]:
+    """Return what runs a command that has a parser of its own."""
     if command == "bench":
         from bench.cli import main as run
     elif command == "drill":
         from bench.drills import main as run
     elif command == "rehearse":
         from bench.rehearse import main as run
-    elif command == "check":
-        from bench.check import main as run
     else:
-        return None
+        from bench.check import main as run
     return run
+
+
+class _UnwrittenError(Exception):
+    """What was printed cannot be written, as on a full disk."""
 
 
 class _BadWordsError(BadInputError):
