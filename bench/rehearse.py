@@ -10,12 +10,12 @@ import argparse
 import json
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from actors.cli.session import add_security_flag
 from actors.client.security import read_security
 from actors.errors import BadInputError, CommandError
-from bench.interruption import Interrupted, interruptible
+from bench.interruption import Interrupted, interruptible, quiet_if_unread
 from bench.live_group import imported
 from bench.pages.files import report_path, write_reports
 from bench.pages.runs import ReportedRun, report
@@ -27,7 +27,7 @@ from bench.rehearsals.open_files import check_open_files
 from bench.rehearsals.runs import HOW, Place, Planned, Run, SparkPlace, run_all
 from bench.result_files import result_path, write_aside
 from bench.scenarios.conditions import FailOn
-from bench.scenarios.files import found, found_variants, names
+from bench.scenarios.files import SUFFIX, found, found_variants, names
 from bench.scenarios.history import run_id_of
 from bench.scenarios.plan import expand
 from bench.servers.java import need_spark
@@ -43,45 +43,71 @@ if TYPE_CHECKING:
 
 OK, FAILURE, BAD_INPUT = 0, 1, 2
 TASKS_MAX = 64
+USED_BY_FROM_GROUP: Final = frozenset({"from_group", "bootstrap", "command_config"})
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Rehearse one scenario; return the exit code: 1 if the verdict is not clean, 2 without one."""
-    asked = _parser().parse_args(arguments)
-    if asked.from_group is not None or asked.list or asked.scenario is None:
-        return _without_a_run(asked)
     try:
+        with interruptible():
+            return _main(_parser(), arguments)
+    except Interrupted as stop:
+        print(f"rollcall: The rehearsal was {stop}.", file=sys.stderr)
+        return stop.exit_code
+
+
+def _main(parser: argparse.ArgumentParser, arguments: Sequence[str] | None) -> int:
+    asked = parser.parse_args(arguments)
+    try:
+        if asked.from_group is not None:
+            _check_alone(parser, asked)
+        if asked.from_group is not None or asked.list or asked.scenario is None:
+            return _without_a_run(asked)
         planned = _planned(asked)
     except (DrillError, BadInputError) as error:
         print(f"rollcall: {error}", file=sys.stderr)
         return BAD_INPUT
     try:
-        with interruptible():
-            runs = run_all(
-                planned,
-                _places(asked),
-                _running(asked),
-                _say,
-                spark=_spark(asked),
-                history=asked.history,
-            )
-            told = _tell(asked, runs)
-    except Interrupted as stop:
-        print(f"rollcall: The rehearsal was {stop}.", file=sys.stderr)
-        return stop.exit_code
+        with quiet_if_unread():
+            return _rehearse(asked, planned)
     except BadInputError as error:
         print(f"rollcall: {error}", file=sys.stderr)
-        return BAD_INPUT
     except (DrillError, StartError, CommandError, KafkaError, OSError) as error:
         print(f"rollcall: The rehearsal could not be completed: {error}", file=sys.stderr)
-        return BAD_INPUT
-    return OK if told.is_clean else FAILURE
+    return BAD_INPUT
+
+
+def _rehearse(asked: argparse.Namespace, planned: Sequence[Planned]) -> int:
+    """Run what was planned, and print the verdict; return the exit code."""
+    runs = run_all(
+        planned,
+        _places(asked),
+        _running(asked),
+        _say,
+        spark=_spark(asked),
+        history=asked.history,
+    )
+    return OK if _tell(asked, runs).is_clean else FAILURE
+
+
+def _check_alone(parser: argparse.ArgumentParser, asked: argparse.Namespace) -> None:
+    """Raise BadInputError if there is something beside --from-group that it does not use."""
+    beside = [
+        "SCENARIO" if name == "scenario" else f"--{name.replace('_', '-')}"
+        for name, value in vars(asked).items()
+        if name not in USED_BY_FROM_GROUP and value != parser.get_default(name)
+    ]
+    if beside:
+        raise BadInputError(f"--from-group only prints a scenario: omit {', '.join(beside)}.")
 
 
 def _without_a_run(asked: argparse.Namespace) -> int:
     """Print a group's scenario, or list the scenarios; return the exit code."""
     if asked.from_group is not None:
         return _import(_running(asked), asked.from_group)
+    if not asked.list:
+        sentence = f"Name a scenario, one of these or a file that ends with {SUFFIX}."
+        print(f"rollcall: {sentence}", file=sys.stderr, flush=True)
     for name in names():
         print(f"{name:26} {found(name).about}")
     return OK if asked.list else BAD_INPUT

@@ -49,6 +49,37 @@ def test_the_list_names_every_scenario(capsys):
     assert listed == list(names())
 
 
+def test_without_a_scenario_the_list_is_printed_and_a_sentence_says_what_is_missing(capsys):
+    assert main([]) == 2
+    told = capsys.readouterr()
+    assert told.err == ("rollcall: Name a scenario, one of these or a file that ends with .toml.\n")
+    assert [line.split()[0] for line in told.out.splitlines()] == list(names())
+
+
+@pytest.mark.parametrize(
+    ("words", "beside"),
+    [
+        (["steady"], "SCENARIO"),
+        (["--kafka", "--spark", "2"], "--kafka, --spark"),
+        (["--list"], "--list"),
+        (["--json", "v.json", "--fail-on", "rebalances>0"], "--fail-on, --json"),
+    ],
+)
+def test_options_that_a_group_does_not_need_are_refused(
+    tmp_path, monkeypatch, capsys, words, beside
+):
+    monkeypatch.chdir(tmp_path)
+    assert main(["--from-group", "orders", "--bootstrap", "127.0.0.1:1", *words]) == 2
+    told = capsys.readouterr()
+    sentence = f"rollcall: --from-group only prints a scenario: omit {beside}.\n"
+    assert (told.out, told.err) == ("", sentence)
+
+
+def test_a_group_cannot_be_simulated(capsys):
+    assert main(["--from-group", "orders", "--simulate"]) == 2
+    assert "omit --simulate." in capsys.readouterr().err
+
+
 def test_a_clean_verdict_is_a_table_and_a_document(file, tmp_path, capsys):
     out = tmp_path / "verdict.json"
     assert main(["--simulate", str(file), "--json", str(out)]) == 0
