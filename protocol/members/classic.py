@@ -238,7 +238,7 @@ class ClassicMember(MemberClient):
             self._take_action(response.error_code, now)
             return
         self._failures = 0
-        self._heartbeat_at = now + self.config.heartbeat_interval_ms
+        self._heartbeat_at = self._asked(now) + self.config.heartbeat_interval_ms
         self._note(now, MemberHistoryKind.HEARTBEAT)
 
     def _left(self, _response: LeaveGroupResponse, now: int) -> None:

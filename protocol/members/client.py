@@ -230,6 +230,10 @@ class MemberClient(ABC):
         else:
             self.coordinator = BrokerNode(found.node_id, found.host, found.port)
 
+    def _asked(self, now: int) -> int:
+        """Return when the request was sent whose answer came now: heartbeats are due from then."""
+        return now if self._asked_at is None else self._asked_at
+
     def _take_owned(self) -> bool:
         """Take the offsets of owned partitions out of the queue; drop the others."""
         self._committing = {

@@ -44,7 +44,7 @@ _HEARTBEAT_ERROR_ACTIONS: Final[Mapping[ErrorCode, ErrorAction]] = {
 
 _STATIC_ERROR_ACTIONS: Final[Mapping[ErrorCode, ErrorAction]] = {
     **_HEARTBEAT_ERROR_ACTIONS,
-    ErrorCode.unreleased_instance_id: ErrorAction.RETRY,  # its predecessor's session has not ended
+    ErrorCode.unreleased_instance_id: ErrorAction.GIVE_UP,  # held by another member
     ErrorCode.fenced_instance_id: ErrorAction.GIVE_UP,
 }
 

@@ -185,7 +185,7 @@ class HeartbeatingMember(MemberClient):
         interval_ms = self._interval_ms
         if interval_ms is None:
             interval_ms = self.requests.interval_ms(response)
-        self._heartbeat_at = now + interval_ms
+        self._heartbeat_at = self._asked(now) + interval_ms
         if joins:
             self._note(now, MemberHistoryKind.JOINED)
         owned = self.requests.assigned(response)

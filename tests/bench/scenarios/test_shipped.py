@@ -56,7 +56,7 @@ SHOWS: Final[Mapping[str, Callable[[Costs], bool]]] = {
         of["static"].revoked == of["modern-static"].revoked == 0
         and min(of["dynamic"].revoked, of["modern-dynamic"].revoked) > 0
     ),
-    "kafka-static-fencing": lambda of: (of["static"].failed, of["modern"].failed) == (1, 0),
+    "kafka-static-fencing": lambda of: (of["static"].failed, of["modern"].failed) == (1, 1),
     "kafka-static-persisted": lambda of: of["static"].moved == of["modern"].moved == 0,
     "leader-loss-in-deploy": lambda of: of["orders"].rebalances == 0,
     "long-pauses": lambda of: (
@@ -91,7 +91,9 @@ SHOWS: Final[Mapping[str, Callable[[Costs], bool]]] = {
         of["modern"].causes == of["streams"].causes == {"joined": 1, "expired": 1}
     ),
     "which-deploy": lambda of: of["orders"].rebalances > 0,
-    "zombie": lambda of: of["classic"].failed == 1 and of["modern"].moved == 0,
+    "zombie": lambda of: (
+        of["classic"].failed == of["modern"].failed == 1 and of["modern"].moved == 0
+    ),
 }
 
 

@@ -277,6 +277,17 @@ def test_heartbeats_follow_each_other_by_the_interval_and_not_sooner():
     assert talk.kinds()[-1] is MemberHistoryKind.HEARTBEAT
 
 
+def test_the_next_heartbeat_is_due_an_interval_after_the_last_one_was_sent():
+    """So do Kafka's clients: a slow answer does not move the heartbeats after it."""
+    talk = Conversation().become_stable()
+    talk.wait()
+    sent_at = talk.now
+    talk.says(HeartbeatRequest)
+    talk.now += HEARTBEAT_MS // 2
+    talk.hear(alive())
+    assert talk.member.next_deadline() == sent_at + HEARTBEAT_MS
+
+
 def test_a_member_joins_again_when_the_group_rebalances():
     talk = Conversation().become_stable()
     talk.wait()

@@ -2,8 +2,11 @@
 
 import random
 import uuid
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
+
+import pytest
 
 from protocol.members.client import Outgoing, State
 from protocol.members.consumer import ConsumerMember, ConsumerMemberConfig
@@ -25,6 +28,12 @@ from protocol.wire.messages import (
 )
 
 TOPIC = uuid.UUID(int=7)
+ANSWER = ConsumerGroupHeartbeatResponse(
+    throttle_time=NO_THROTTLE,
+    error_code=ErrorCode.none,
+    member_epoch=1,
+    heartbeat_interval=timedelta(milliseconds=5_000),
+)
 
 
 def member(**settings: Any) -> ConsumerMember:
@@ -60,13 +69,8 @@ def heartbeat(
     if partitions is not None:
         row = AssignedTopicPartitions(topic_id=TOPIC, partitions=partitions)
         assignment = HeartbeatAssignment(topic_partitions=(row,) if partitions else ())
-    response = ConsumerGroupHeartbeatResponse(
-        throttle_time=NO_THROTTLE,
-        error_code=error,
-        member_id=one.member_id,
-        member_epoch=epoch,
-        heartbeat_interval=timedelta(milliseconds=5_000),
-        assignment=assignment,
+    response = replace(
+        ANSWER, error_code=error, member_id=one.member_id, member_epoch=epoch, assignment=assignment
     )
     one.receive(outgoing, response, now)
     return outgoing.message
@@ -130,22 +134,30 @@ def test_a_fenced_member_gives_its_partitions_up_and_joins_with_the_same_id() ->
     assert (joining.member_epoch, joining.member_id) == (0, one.member_id)
 
 
-def test_a_static_member_waits_for_its_predecessor_and_leaves_for_a_while() -> None:
+def test_the_next_heartbeat_is_due_an_interval_after_the_last_one_was_sent() -> None:
+    one = member(heartbeat_interval_ms=5_000)
+    found(one)
+    heartbeat(one, 0)
+    outgoing = asked(one, 5_000)
+    one.receive(outgoing, replace(ANSWER, member_id=one.member_id), 7_000)
+    assert one.next_deadline() == 10_000
+
+
+def test_a_static_member_leaves_for_a_while() -> None:
     one = member(instance_id="i")
     found(one)
-    heartbeat(one, 0, error=ErrorCode.unreleased_instance_id)
-    assert one.state is State.UNJOINED
-    heartbeat(one, 1_000, epoch=2)
+    heartbeat(one, 0, epoch=2)
     one.leave()
-    leaving = heartbeat(one, 1_000)
+    leaving = heartbeat(one, 0)
     assert (leaving.member_epoch, leaving.instance_id) == (-2, "i")
     assert one.state is State.LEFT
 
 
-def test_a_member_whose_instance_id_was_taken_over_fails_for_good() -> None:
+@pytest.mark.parametrize("taken", [ErrorCode.fenced_instance_id, ErrorCode.unreleased_instance_id])
+def test_a_member_whose_instance_id_another_one_has_fails_for_good(taken: ErrorCode) -> None:
     one = member(instance_id="i")
     found(one)
-    heartbeat(one, 0, error=ErrorCode.fenced_instance_id)
+    heartbeat(one, 0, error=taken)
     assert one.state is State.FAILED
     assert one.next_deadline() is None
 

@@ -122,7 +122,7 @@ def test_a_revoked_task_is_given_up_before_it_is_reported() -> None:
         (E.coordinator_load_in_progress, State.STABLE, 2),
         (E.coordinator_not_available, State.STABLE, 2),
         (E.not_coordinator, State.STABLE, 2),
-        (E.unreleased_instance_id, State.STABLE, 2),
+        (E.unreleased_instance_id, State.FAILED, 2),
         (E.topic_authorization_failed, State.STABLE, 2),
         (E.fenced_instance_id, State.FAILED, 2),
         (E.group_authorization_failed, State.FAILED, 2),
