@@ -101,8 +101,8 @@ def _shorter(value: S, divisor: float) -> S:
 def _value(name: str, value: Any, divisor: float) -> Any:
     if isinstance(value, Duration):
         return Duration(round(value / divisor))
-    if isinstance(value, int) and name.endswith("_ms"):
-        return round(value / divisor)
+    if isinstance(value, int | float) and name.endswith(("_ms", "_seconds_min")):
+        return round(value / divisor)  # the least time that something must take is shorter, too
     if isinstance(value, Struct):
         return _shorter(value, divisor)
     if isinstance(value, tuple):

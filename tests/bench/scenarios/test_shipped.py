@@ -13,7 +13,7 @@ from bench.scenarios import simulated
 from bench.scenarios.files import found, found_variants, names
 from bench.scenarios.plan import expand
 from bench.scenarios.record import GroupCosts, ScenarioRecord
-from bench.scenarios.scenario import BASE, Scenario
+from bench.scenarios.scenario import BASE, NO_LIMITS, Scenario
 from bench.scenarios.verdict import ScenarioVerdict, judge
 from tests.bench.rehearsals.shortened import fewer
 
@@ -101,8 +101,6 @@ def test_each_scenario_has_a_row() -> None:
     assert set(SHOWS) == set(names())
 
 
-KAFKAS: Final = [name for name in SHOWS if name.startswith("kafka-")]
-"""Kafka's system tests of consumers."""
 MEMBERS_MAX: Final = 200
 """The simulator takes minutes for more."""
 
@@ -144,27 +142,66 @@ def tells_the_story(scenario: Scenario, record: ScenarioRecord, verdict: Scenari
     assert scenario.about in page(document)
 
 
-HAPPENS: Final = [
-    "kafka-consumer-bounce",
-    "kafka-consumer-failure",
-    "kafka-consumer-migration",
-    "kafka-static-bounce",
-    "kafka-static-fencing",
-]
-"""Those that assert that something happens to members."""
+QUIET: Final[Mapping[str, str]] = {
+    "steady": "nothing happens: it shows that members keep what they have",
+    "fifty-thousand": "members must not notice that leaders are killed",
+    "kafka-broker-failure": "members must not notice that the coordinator fails",
+    "kafka-broker-rolling-bounce": "members must not notice that brokers are restarted",
+}
+"""Scenarios in which no group may pay anything, so that they cost the same as without faults."""
+
+UNNOTICED: Final[Mapping[tuple[str, str], str]] = {
+    ("long-pauses", "shorter"): "a pause shorter than the session costs nothing",
+    ("session-timeouts", "pauses"): "with the usual session, pauses of 15 s cost nothing",
+}
+"""Groups that something happens to, and that must not pay for it."""
 
 
-@pytest.mark.parametrize("name", HAPPENS)
-def test_what_kafkas_system_tests_must_see_is_missed_where_nothing_happens(name: str) -> None:
-    scenario = found(name)
-    calm = [replace(group, behaviours=()) for group in scenario.groups]
-    verdict = simulated_verdict(replace(scenario, groups=tuple(calm), faults=()))
-    assert not verdict.is_clean
-    assert "were expected" in text_of(verdict)
+def calm(scenario: Scenario) -> Scenario:
+    """Return a scenario without all that happens in it."""
+    groups = tuple(replace(group, behaviours=()) for group in scenario.groups)
+    return replace(scenario, groups=groups, faults=())
 
 
-@pytest.mark.parametrize("name", KAFKAS)
-def test_kafkas_system_tests_hold_in_every_variant(name: str) -> None:
+@pytest.mark.parametrize("name", SHOWS)
+def test_each_group_of_a_shipped_scenario_has_an_expectation(name: str) -> None:
+    for variant, scenario in found_variants(name).items():
+        without = [group.name for group in scenario.groups if group.expect == NO_LIMITS]
+        assert not without, f"{variant}: {', '.join(without)}"
+
+
+@pytest.mark.parametrize("name", SHOWS)
+def test_what_a_shipped_scenario_must_see_is_missed_where_nothing_happens(name: str) -> None:
+    """Of each group with behaviours, in each variant; what cannot be missed is listed."""
+    for variant, whole in found_variants(name).items():
+        scenario = fewer(whole, MEMBERS_MAX)
+        happens = {group.name for group in scenario.groups if group.behaviours}
+        assert bool(happens) == (name not in QUIET)
+        if not happens:
+            continue
+        verdict = simulated_verdict(calm(scenario))
+        missed = {each.group.name for each in verdict.groups if each.exceeded}
+        silent = {each for each in happens if (name, each) in UNNOTICED}
+        if variant == BASE:
+            assert missed == happens - silent, text_of(verdict)
+        else:
+            assert happens - silent <= missed <= happens, f"{variant}: {text_of(verdict)}"
+
+
+def test_what_need_not_be_missed_is_listed_for_scenarios_that_are_there() -> None:
+    shipped = {(name, group.name) for name in SHOWS for group in found(name).groups}
+    assert set(UNNOTICED) <= shipped
+    assert set(QUIET) <= set(SHOWS)
+
+
+COMPARED: Final = ("assignment-interval", "session-timeouts")
+"""Scenarios of which all variants are run below."""
+
+
+@pytest.mark.parametrize(
+    "name", [each for each in SHOWS if found(each).variants and each not in COMPARED]
+)
+def test_each_variant_of_a_shipped_scenario_is_clean(name: str) -> None:
     variants = found_variants(name)
     del variants[BASE]  # which is tested above
     for variant, scenario in variants.items():
