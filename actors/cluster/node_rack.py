@@ -1,6 +1,7 @@
 """The rack of a coordinator: from its Ray node, else from the config ``broker.rack``.
 
 A Ray node's rack is in the environment of ``ray start``, or in Ray's label for availability zones.
+On one machine, for rehearsals, the variable may have several: its coordinators are on them in turn.
 Coordinators register it in the catalogue, which passes it to clients (Metadata) and assignors.
 """
 
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
 
 RACK: Final = "broker.rack"
 VARIABLE: Final = "ROLLCALL_RACK"
+SEPARATOR: Final = ","
 LABEL: Final = "ray.io/availability-zone"
 
 
@@ -30,7 +32,10 @@ def rack_of(labels: Mapping[str, str]) -> str | None:
     return labels.get(LABEL, "").strip() or None
 
 
-def with_node_rack(spec: ClusterSpec, labels: Mapping[str, str]) -> ClusterSpec:
-    """Return the cluster as the coordinators of this Ray node see it; ``labels`` are the node's."""
-    rack = own_rack(labels)
-    return spec if rack is None else replace(spec, overrides={**spec.overrides, RACK: rack})
+def with_node_rack(spec: ClusterSpec, labels: Mapping[str, str], node_id: int) -> ClusterSpec:
+    """Return the cluster as this coordinator of a Ray node sees it; ``labels`` are the node's."""
+    racks = own_rack(labels)
+    if racks is None:
+        return spec
+    each = racks.split(SEPARATOR)
+    return replace(spec, overrides={**spec.overrides, RACK: each[node_id % len(each)].strip()})

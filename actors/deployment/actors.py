@@ -101,7 +101,8 @@ class CoordinatorActor:
         secret = read_secret(Path(spec.data_dir))
         ours = ray_peers.RayPeers(node_id, spec.partitions, secret)
         workers = ray_peers.RayWorkers()
-        spec = with_node_rack(spec, ray_calls.own_node_labels())  # each label has one value
+        labels = ray_calls.own_node_labels()  # each label has one value
+        spec = with_node_rack(spec, labels, node_id)
         self._coordinator = Coordinator(spec, node_id, ours, telemetry, workers=workers)
         self._export = open_metrics(
             resource,

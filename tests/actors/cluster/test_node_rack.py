@@ -9,7 +9,7 @@ from actors.cluster.spec import Address, ClusterSpec, on_one_host
 
 SPEC = ClusterSpec(
     cluster_id="c",
-    places=on_one_host("h", (1,)),
+    places=on_one_host("h", (1, 2, 3)),
     console=Address(host="h", port=2),
     data_dir="d",
     overrides={},
@@ -18,18 +18,23 @@ SPEC = ClusterSpec(
 
 
 @pytest.mark.parametrize(
-    ("variable", "label", "config", "rack"),
+    ("given", "node_id", "rack"),
     [
-        ("", "", "", None),
-        ("", "", "of all", "of all"),
-        ("", "zone", "of all", "zone"),
-        ("room", "zone", "of all", "room"),
+        (("", "", ""), 0, None),
+        (("", "", "of all"), 0, "of all"),
+        (("", "zone", "of all"), 0, "zone"),
+        (("room", "zone", "of all"), 0, "room"),
+        (("a,b,c", "", ""), 0, "a"),
+        (("a, b, c", "", "of all"), 2, "c"),
+        (("a,b", "", ""), 2, "a"),
     ],
 )
 def test_a_ray_node_s_own_rack_comes_before_the_config(
-    variable: str, label: str, config: str, rack: str | None, monkeypatch: pytest.MonkeyPatch
+    given: tuple[str, str, str], node_id: int, rack: str | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    variable, label, config = given
     monkeypatch.setenv(VARIABLE, variable)
     overrides = {RACK: config} if config else {}
-    spec = with_node_rack(replace(SPEC, overrides=overrides), {LABEL: label} if label else {})
-    assert spec.node(0, up=True).rack == rack
+    labels = {LABEL: label} if label else {}
+    spec = with_node_rack(replace(SPEC, overrides=overrides), labels, node_id)
+    assert spec.node(node_id, up=True).rack == rack
