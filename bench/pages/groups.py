@@ -42,6 +42,7 @@ FIGURES: Final = {
     "partitions moved": FigureRow(lambda each: each.moved, sum, "partitions_moved"),
     "failed members": FigureRow(lambda each: each.failed, sum, "failed_members"),
     "revoked from survivors": FigureRow(lambda each: each.revoked, sum, "survivor_revocations"),
+    "most partitions": FigureRow(lambda each: each.most, max, "most_partitions"),
 }
 """The figures of each group, under the names that the table of a verdict has."""
 

@@ -60,6 +60,7 @@ GLOSSARY: Final = {
     "longest unowned s": "the longest time in which a partition had no owner",
     "partitions moved": "how often a partition came to another member than before",
     "failed members": "members that an error ended, such as FENCED_INSTANCE_ID",
+    "most partitions": "partitions of the member that has most in the end",
     "revoked from survivors": "partitions that were taken from members that live from before the"
     " first change to the end",
     "waits": "the time of one member from its start, or from the rebalance it was asked into, to"

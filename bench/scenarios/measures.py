@@ -31,4 +31,7 @@ MEASURES: Final[Mapping[str, Measure]] = {
     "survivor_revocations": Measure(
         "partitions taken from members that lived all the time", lambda each: each.revoked
     ),
+    "most_partitions": Measure(
+        "partitions of the member that has most in the end", lambda each: each.most
+    ),
 }

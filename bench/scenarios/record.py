@@ -99,6 +99,7 @@ class GroupCosts:
     ``revoked``: partitions that were taken from members which lived from before the first change to
     the end. ``causes``: the rebalances by cause. ``unowned_before``: partitions that had no owner
     yet when the first change came: the group was still forming, which the costs contain, then.
+    ``most``: how many partitions the member has in the end that has most.
     """
 
     members: int
@@ -111,6 +112,7 @@ class GroupCosts:
     failed: int
     revoked: int
     unowned_before: int = 0
+    most: int = 0
 
 
 def costs(record: ScenarioRecord, group: str) -> GroupCosts:
@@ -142,6 +144,10 @@ def costs(record: ScenarioRecord, group: str) -> GroupCosts:
         revoked=sum(_revocations(record, each) for each in lives),
         unowned_before=sum(
             not _is_owned_before(owned.get(each, []), record) for each in record.partitions[group]
+        ),
+        most=max(
+            (len(each.timeline.holds) for each in lives if each.timeline.seen_ms is not None),
+            default=0,
         ),
     )
 

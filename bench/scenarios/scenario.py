@@ -65,6 +65,8 @@ class GroupLimits(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
     failed_members_max: Count | None = None
     survivor_revocations_min: Count | None = None
     survivor_revocations_max: Count | None = None
+    most_partitions_min: Count | None = None
+    most_partitions_max: Count | None = None
 
 
 NO_LIMITS: Final = GroupLimits()

@@ -228,6 +228,7 @@ COLUMNS: Final[Mapping[str, Callable[[GroupCosts], str]]] = {
     "longest unowned s": lambda each: f"{each.unowned_ms / 1000:.1f}",
     "failed members": lambda each: str(each.failed),
     "revoked from survivors": lambda each: str(each.revoked),
+    "most partitions": lambda each: str(each.most),
 }
 """The columns of the table after those that say which group it is."""
 

@@ -84,6 +84,14 @@ def test_what_is_taken_from_a_survivor_is_counted():
     assert costs(record(young, SHARED.lives[1]), "a").revoked == 0
 
 
+def test_the_load_of_the_member_that_has_most_in_the_end_is_told():
+    assert costs(SHARED, "a").most == 1
+    alone = life("x", 1, event(20, A, 1, T0, T1))
+    assert costs(record(alone, life("y", 2, event(20, A, 1))), "a").most == 2
+    gone = life("x", 1, event(20, A, 1, T0, T1), ended_ms=500)
+    assert costs(record(gone), "a").most == 0
+
+
 def test_a_cooperative_member_goes_on_with_what_it_keeps():
     """KIP-429: only what it gives up has no owner, until another member is given it."""
     gives = life(
@@ -169,6 +177,7 @@ def test_every_setting_of_expect_limits_something():
         ("members_min = 2", "1 members in the end, and at least 2 were expected."),
         ("partitions_moved_max = 1", "2 partitions moved, and at most 1 were expected."),
         ("survivor_revocations_min = 1", "0 partitions taken from members that lived all the time"),
+        ("most_partitions_max = 1", "2 partitions of the member that has most in the end, and at"),
     ],
 )
 def test_a_verdict_says_which_limit_is_not_kept(expect, sentence):
