@@ -55,6 +55,7 @@ class GuestStage:
 
     leaves = True
     cannot: Mapping[type, str] = MappingProxyType(dict.fromkeys(get_args(Fault), SPARED))
+    no_racks = "the cluster keeps its own"
 
     def __init__(
         self,

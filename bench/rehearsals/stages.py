@@ -58,6 +58,8 @@ class Stage(CrowdCluster, Protocol):
     """What the run is called: ``real``, ``kafka`` or the addresses of a cluster that ran before."""
     cannot: Mapping[type, str]
     """The faults that it does not inflict, and why."""
+    no_racks: str
+    """Why its nodes are not on the scenario's racks; "": they are."""
 
     def inflict(self, fault: Any, node: int) -> Undo | None:
         """Begin a fault of the node with this place in ``bootstrap``."""
@@ -82,6 +84,8 @@ def notes_on(stage: Stage, scenario: Scenario) -> list[str]:
     ]
     if stage.leaves and scenario.configs:
         left_out.append("The scenario's configs are left out: the cluster keeps its own.")
+    if stage.no_racks and scenario.racks:
+        left_out.append(f"The racks of its nodes are left out: {stage.no_racks}.")
     return left_out
 
 
@@ -92,6 +96,7 @@ class OwnStage:
     leaves = False
     command_config: Path | None = None
     cannot: Mapping[type, str] = MappingProxyType({})
+    no_racks = ""
 
     def __init__(self, live: LiveCluster) -> None:
         self._live = live
@@ -148,6 +153,7 @@ class KafkaStage:
     cannot: Mapping[type, str] = MappingProxyType(
         {CutCoordinator: "on one machine, the brokers of Kafka cannot be cut off from each other"}
     )
+    no_racks = "Kafka's assignors of consumer groups ignore racks"
 
     def __init__(self, kafka: Kafka) -> None:
         self._kafka = kafka
@@ -198,7 +204,7 @@ def own_stage(scenario: Scenario) -> Iterator[OwnStage]:
         **scenario.broker_configs(),
     }
     with ExitStack() as stack:
-        live = stack.enter_context(rollcall_cluster(configs)).live
+        live = stack.enter_context(rollcall_cluster(configs, scenario.racks)).live
         stack.enter_context(live.left_whole())
         live.warm_up()
         yield OwnStage(live)

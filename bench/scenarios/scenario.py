@@ -173,6 +173,8 @@ class Scenario(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Over how long a time the members join in the beginning, group after group."""
     nodes: Annotated[int, Meta(ge=3, le=50)] | None = None
     """How many nodes its cluster has; usually three, or one if nothing happens to it."""
+    racks: Annotated[tuple[Name, ...], Meta(max_length=50)] = ()
+    """The racks of its nodes, in turn; with racks it usually has three nodes, too."""
     topics: Annotated[dict[str, ScenarioTopic], Meta(min_length=1, max_length=1_000)]
     groups: Annotated[tuple[Group, ...], Meta(min_length=1, max_length=1_000)]
     faults: Annotated[tuple[Fault, ...], Meta(max_length=1_000)] = ()

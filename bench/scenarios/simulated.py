@@ -90,7 +90,7 @@ def run(scenario: Scenario, plan: ScenarioPlan, say: Callable[[int, str], None])
 
 def nodes_of(scenario: Scenario) -> int:
     """Return how many nodes a scenario's cluster has."""
-    return scenario.nodes or (NODES if scenario.faults else 1)
+    return scenario.nodes or (NODES if scenario.faults or scenario.racks else 1)
 
 
 def replicas_of(scenario: Scenario) -> int:
@@ -118,6 +118,7 @@ def _settings(scenario: Scenario) -> Settings:
         replica_election_ms=1_000,
         shuns_broken=True,
         configs=scenario.broker_configs(),
+        racks=scenario.racks,
     )
 
 

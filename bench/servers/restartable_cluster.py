@@ -18,7 +18,7 @@ from bench.servers.server import Server, StartError, serving_processes
 from protocol.wire.messages import MetadataRequest, MetadataRequestTopic
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator, Mapping, Sequence
 
     from bench.servers.kafka import Kafka
     from bench.servers.live_cluster import LiveCluster
@@ -128,13 +128,19 @@ class KafkaCluster:
 
 
 @contextlib.contextmanager
-def rollcall_cluster(overrides: Mapping[str, str]) -> Iterator[RollcallCluster]:
-    """Start a cluster of ours, connected to its Ray, and stop it at the end."""
-    from actors.cluster import registry
+def rollcall_cluster(
+    overrides: Mapping[str, str], racks: Sequence[str] = ()
+) -> Iterator[RollcallCluster]:
+    """Start a cluster of ours, connected to its Ray, and stop it at the end.
+
+    Its nodes are on these ``racks``, in turn.
+    """
+    from actors.cluster import node_rack, registry
 
     directory = Path(tempfile.mkdtemp(prefix="rollcall-bench-"))
     try:
-        with running_rollcall(overrides, directory / "data"):
+        on_racks = {node_rack.VARIABLE: node_rack.SEPARATOR.join(racks)} if racks else {}
+        with running_rollcall(overrides, directory / "data", {**os.environ, **on_racks}):
             found = registry.find(directory / "data", directory / "data")
             if found is None:
                 raise StartError("The cluster that was started is not there.")

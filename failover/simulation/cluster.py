@@ -275,7 +275,9 @@ class SimulatedCluster:
         for process in self.processes:
             if process.host is None or process.is_paused:
                 continue
-            node = Node(process.node_id, f"node{process.node_id}", 9092).with_levels(SUPPORTED)
+            rack = self.world.settings.rack_of(process.node_id)
+            node = Node(process.node_id, f"node{process.node_id}", 9092, rack=rack)
+            node = node.with_levels(SUPPORTED)
             nodes = process.host.view.catalog.nodes
             if nodes.get(process.node_id) != node:
                 self.tell_catalog(NodeChanged(node))

@@ -145,7 +145,8 @@ class Settings:
     ``takeover``: in consumer and mixed groups a static member's successor need not wait for it.
     ``fleet``: groups get configs of KIP-345's future works, which change.
     With ``shuns_broken`` a client does not ask the node to which its connection just broke, as
-    Kafka's clients do; without, it asks any node, which finds more bugs.
+    Kafka's clients do; without, it asks any node, which finds more bugs. The nodes are on
+    ``racks``, in turn; none: on no rack.
     """
 
     nodes: int = 3
@@ -189,8 +190,13 @@ class Settings:
     sector_faults: SectorFaults = field(default_factory=lambda: NO_SECTOR_FAULTS)
     term_faults: TermFaults = field(default_factory=lambda: NO_TERM_FAULTS)
     configs: Mapping[str, str] = field(default_factory=dict)
+    racks: tuple[str, ...] = ()
     quiet: Quiet = Quiet.NEVER
     retention_minutes: int = 60
+
+    def rack_of(self, node_id: int) -> str | None:
+        """Return the rack of a node, if nodes have racks."""
+        return self.racks[node_id % len(self.racks)] if self.racks else None
 
     @property
     def all_groups(self) -> int:

@@ -18,10 +18,11 @@ from actors.cli import admin
 from actors.cli.client import AdminClient, shown
 from bench.rehearsals import crowd
 from bench.rehearsals.guest import GuestStage
-from bench.rehearsals.stages import KAFKA_FAULTS, OWN_FAULTS, KafkaStage
+from bench.rehearsals.stages import KAFKA_FAULTS, OWN_FAULTS, KafkaStage, notes_on
 from bench.rehearse import main
 from bench.scenarios import simulated
 from bench.scenarios.faults import Fault
+from bench.scenarios.files import found
 from bench.scenarios.plan import MemberAction
 from tests.java_support import classpath_or_skip
 from tests.small_disk import MIB, fill, mounted
@@ -205,6 +206,15 @@ def test_every_place_carries_out_or_leaves_out_every_action_and_fault():
     faults = set(get_args(Fault))
     assert set(simulated.FAULTS) == set(OWN_FAULTS) == faults
     assert {*KAFKA_FAULTS, *KafkaStage.cannot} == set(GuestStage.cannot) == faults
+
+
+def test_a_cluster_that_ran_before_leaves_out_racks_and_configs_and_says_so():
+    guest = GuestStage((("127.0.0.1", 9092),), {}, "rehearsal-")
+    assert notes_on(guest, found("uneven-racks")) == [
+        "The scenario's configs are left out: the cluster keeps its own.",
+        "The racks of its nodes are left out: the cluster keeps its own.",
+    ]
+    assert notes_on(guest, found("zombie")) == []
 
 
 def test_a_cluster_is_started_for_a_scenario_and_suffers_its_faults(tmp_path):

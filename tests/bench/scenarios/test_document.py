@@ -35,7 +35,7 @@ SAID_IN_WORDS = {
 }
 """Defaults that depend on other settings."""
 NOTHING_GIVEN = {
-    "nodes": "3, or 1 without faults",
+    "nodes": "3, or 1 without faults and racks",
     "protocol": "as before",
     "rack": "any",
     "node": "the coordinator",

@@ -87,9 +87,7 @@ SHOWS: Final[Mapping[str, Callable[[Costs], bool]]] = {
     "steady": lambda of: not any(each.moved or each.unavailable_member_ms for each in of.values()),
     "streams-scale-out": lambda of: of["streams"].members == 12,
     "ten-thousand": lambda of: of["bad"].rebalances > 5 and not of["dynamic-0"].rebalances,
-    "uneven-racks": lambda of: (
-        of["modern"].causes == of["streams"].causes == {"joined": 1, "expired": 1}
-    ),
+    "uneven-racks": lambda of: of["modern"].most == 8 and of["modern"].rebalances >= 2,
     "which-deploy": lambda of: of["orders"].rebalances > 0,
     "zombie": lambda of: (
         of["classic"].failed == of["modern"].failed == 1 and of["modern"].moved == 0
@@ -236,3 +234,18 @@ def test_a_longer_assignment_interval_makes_fewer_rebalances_of_many_joins() -> 
         assert at_once.rebalances == 12
         assert later.rebalances <= 6
         assert later.members == at_once.members == 16
+
+
+@pytest.mark.parametrize("without", ["nodes", "pods", "awareness"])
+def test_without_racks_the_lonely_pod_of_uneven_racks_has_no_more_than_others(without: str) -> None:
+    scenario = found("uneven-racks")
+    (group,) = scenario.groups
+    changed = {
+        "nodes": replace(scenario, racks=()),
+        "pods": replace(scenario, groups=(replace(group, racks=(), behaviours=()),)),
+        "awareness": replace(scenario, configs={}),
+    }[without]
+    verdict = simulated_verdict(changed)
+    (judged,) = verdict.groups
+    assert judged.costs.most == 3
+    assert "3 partitions of the member that has most in the end" in text_of(verdict)
