@@ -13,6 +13,7 @@ import os
 import re
 import sys
 import tempfile
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -22,6 +23,7 @@ from bench.interruption import Interrupted, interruptible
 from bench.pages.files import report_path, write_reports
 from bench.pages.runs import ReportedRun, report
 from bench.rehearsals import real
+from bench.rehearsals.checked import history_result
 from bench.rehearsals.masters import SparkMaster
 from bench.rehearsals.runs import SparkPlace, crowds
 from bench.rehearsals.spark_jobs import told
@@ -41,12 +43,18 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from bench.histories.verdict import HistoryVerdict
+    from bench.pages.document import ReportDocument
+    from bench.scenarios.record import ScenarioRecord
+    from bench.scenarios.scenario import Scenario
     from bench.scenarios.verdict import GroupVerdict, ScenarioVerdict
 
 OK, FAILURE, BAD_INPUT = 0, 1, 2
 STORY: Final = "ten-thousand"
 REPORT: Final = "rollcall-demo.html"
 TASKS_MAX: Final = 8
+SHOWN_MAX: Final = 3
+"""Examples of each check that are printed; the page has more."""
+
 OTHER_COPY: Final = re.compile(r"[\w.-]+-[1-9]\d*: ")
 
 
@@ -89,9 +97,18 @@ def _story(asked: argparse.Namespace) -> int:
         assert made.session is not None
         checked = _checked(made.session, history.finish(scenario, plan, record).found())
         _say(said(checked))
-    run = ReportedRun(name=STORY, record=record, verdict=verdict)
-    write_reports([asked.report], lambda: report(STORY, scenario.about, [run], _broken(checked)))
+    write_reports([asked.report], lambda: told_report(scenario, record, verdict, checked))
     return OK if verdict.is_clean and checked.is_clean else FAILURE
+
+
+def told_report(
+    scenario: Scenario, record: ScenarioRecord, verdict: ScenarioVerdict, checked: HistoryVerdict
+) -> ReportDocument:
+    """Return the document of the page, with what the checks of the history found."""
+    found = history_result(sum(checked.facts.rows.values()), checked.outcomes)
+    run = ReportedRun(name=STORY, record=record, verdict=replace(verdict, history=found))
+    missed = [each.rstrip(".") for each in checked.exceeded]
+    return report(STORY, scenario.about, [run], missed)
 
 
 def _checked(session: SparkSession, run: Path) -> HistoryVerdict:
@@ -109,19 +126,18 @@ def _checked(session: SparkSession, run: Path) -> HistoryVerdict:
 
 
 def said(checked: HistoryVerdict) -> str:
-    """Return in a few lines what the checks of the history found."""
-    rows = sum(checked.facts.rows.values())
-    lines = [f"{rows:,} rows, {len(checked.outcomes)} checks."]
-    for each in checked.outcomes:
-        if each.count:
-            lines.append(f"{each.check}: {each.count}")
-            lines += [f"  {example.group_id}: {example.text}" for example in each.examples[:2]]
+    """Return in a few lines what the checks of the history found, with groups and examples."""
+    from bench.histories.checks import CHECKS
+
+    found = [each for each in checked.outcomes if each.count]
+    lines = [f"{sum(checked.facts.rows.values()):,} rows, {len(checked.outcomes)} checks."]
+    for each in found:
+        check = CHECKS[each.check]
+        lines.append(f"{str(check.severity).upper()} {each.check}: {each.count}, {check.sentence}")
+        lines += [f"  {example.group_id}: {example.text}" for example in each.examples[:SHOWN_MAX]]
+    lines += checked.exceeded
     lines.append("No promise was broken." if checked.is_clean else "NOT CLEAN")
     return "\n".join(lines)
-
-
-def _broken(checked: HistoryVerdict) -> list[str]:
-    return [] if checked.is_clean else ["Spark found broken promises in the history."]
 
 
 def table(verdict: ScenarioVerdict) -> str:

@@ -7,10 +7,16 @@ from pathlib import Path
 import pytest
 
 from bench import demo
-from bench.demo import REPORT, STORY, main, table
+from bench.demo import REPORT, STORY, main, said, table, told_report
+from bench.histories.checks import CHECKS, Severity
+from bench.histories.store import RunFacts
+from bench.histories.verdict import CheckFinding, CheckOutcome, HistoryVerdict
+from bench.pages.markdown import markdown
+from bench.pages.page import page
 from bench.scenarios.files import found
 from bench.scenarios.record import GroupCosts
 from bench.scenarios.verdict import GroupVerdict, ScenarioVerdict
+from tests.bench.pages.histories import handed_over
 from tests.bench.rehearsals.shortened import fewer, shortened
 
 ROOT = Path(__file__).parents[2]
@@ -40,6 +46,62 @@ def test_the_story_has_ten_thousand_members_of_six_applications() -> None:
     assert rows["static"] == ["30", "60", "30", "15.0", "1.5", "0"]
     assert rows["bad"] == ["1", "2", "1", "0.5", "1.5", "0"]
     assert len(rows) == 1 + 6
+
+
+RULE = next(name for name, check in CHECKS.items() if check.severity is Severity.BROKEN)
+SUSPECT = next(name for name, check in CHECKS.items() if check.severity is Severity.SUSPECT)
+
+
+def checked(rule: int = 0, suspect: int = 0, *, exceeded: tuple[str, ...] = ()) -> HistoryVerdict:
+    """Return what the checks of the story's history found."""
+    example = CheckFinding("deployed-static-3", "t-0", 1, "t-0 had <two> owners, x and y")
+    return HistoryVerdict(
+        facts=RunFacts(
+            run_id=STORY, what="x", changed_ms=1_000, ended_ms=61_000, rows={"joined": 7_000}
+        ),
+        outcomes=(
+            CheckOutcome(check=RULE, count=rule, examples=(example,) if rule else ()),
+            CheckOutcome(check=SUSPECT, count=suspect),
+        ),
+        costs=(),
+        causes=(),
+        exceeded=exceeded,
+    )
+
+
+def test_what_the_checks_of_the_history_found_is_told_with_group_and_example() -> None:
+    lines = said(checked(rule=40, suspect=2)).splitlines()
+    assert lines[0] == "7,000 rows, 2 checks."
+    assert lines[1] == f"BROKEN {RULE}: 40, {CHECKS[RULE].sentence}"
+    assert lines[2] == "  deployed-static-3: t-0 had <two> owners, x and y"
+    assert lines[3] == f"SUSPECT {SUSPECT}: 2, {CHECKS[SUSPECT].sentence}"
+    assert lines[-1] == "NOT CLEAN"
+    assert said(checked(exceeded=("3 members are missing.",))).splitlines()[1:] == [
+        "3 members are missing.",
+        "NOT CLEAN",
+    ]
+
+
+def test_what_the_checks_of_the_history_found_is_on_the_page_with_group_and_example() -> None:
+    ran = handed_over()
+    made = told_report(found(STORY), ran.record, ran.verdict, checked(rule=40, suspect=2))
+    assert not made.is_clean
+    assert made.verdict == f"{RULE}, in the history: 40."
+    sentence = "deployed-static-3: t-0 had <two> owners, x and y"
+    assert made.runs[0].found == {f"{RULE}, in the history": [sentence]}
+    assert any(f"Suspect is {SUSPECT} (2)" in note for note in made.runs[0].notes)
+    assert "deployed-static-3: t-0 had &lt;two&gt; owners, x and y" in page(made)
+    assert "deployed-static-3: t-0 had" in markdown(made)
+
+
+def test_members_missing_in_the_history_make_the_page_not_clean() -> None:
+    ran = handed_over()
+    made = told_report(
+        found(STORY), ran.record, ran.verdict, checked(exceeded=("3 members are missing.",))
+    )
+    assert not made.is_clean
+    assert made.verdict.startswith("3 members are missing")
+    assert told_report(found(STORY), ran.record, ran.verdict, checked()).is_clean
 
 
 @pytest.mark.thorough
