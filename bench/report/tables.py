@@ -32,11 +32,15 @@ def table(rows: Sequence[BenchRow]) -> str:
 
 
 def document(
-    benchmark: str, rows: Iterable[BenchRow], limits: Sequence[CheckedLimit] = ()
+    benchmark: str,
+    rows: Iterable[BenchRow],
+    limits: Sequence[CheckedLimit] = (),
+    broken: Sequence[str] = (),
 ) -> dict[str, Any]:
     """Return all measurements, round by round, with a description of the machine.
 
-    With limits, it says of each whether it was kept.
+    With limits, it says of each whether it was kept; ``broken`` has a sentence for each that was
+    not.
     """
     return {
         "benchmark": benchmark,
@@ -55,12 +59,18 @@ def document(
             for row in rows
         ],
         **({"limits": [each.document() for each in limits]} if limits else {}),
+        **({"broken": [*broken]} if broken else {}),
     }
 
 
-def as_json(benchmark: str, rows: Iterable[BenchRow], limits: Sequence[CheckedLimit] = ()) -> str:
+def as_json(
+    benchmark: str,
+    rows: Iterable[BenchRow],
+    limits: Sequence[CheckedLimit] = (),
+    broken: Sequence[str] = (),
+) -> str:
     """Return :func:`document` as text."""
-    return json.dumps(document(benchmark, rows, limits), indent=2) + "\n"
+    return json.dumps(document(benchmark, rows, limits, broken), indent=2) + "\n"
 
 
 def _is_contest(servers: Sequence[str]) -> bool:
