@@ -19,6 +19,7 @@ from bench.pages.groups import (
 from bench.pages.stories import marks, stories
 from bench.pages.tables import number
 from bench.scenarios.members import SESSION_TIMEOUT_MS
+from bench.scenarios.measures import MEASURES
 from bench.scenarios.verdict import LIMITS
 
 if TYPE_CHECKING:
@@ -159,6 +160,6 @@ def _dearest(verdict: ScenarioVerdict) -> str:
     if most is None or not most.costs.unavailable_member_ms:
         return ""
     return (
-        f" {most.group.name} paid most: {most.costs.rebalances} rebalances, and"
+        f" {most.group.name} paid most: {MEASURES['rebalances'].said(most.costs.rebalances)}, and"
         f" {most.costs.unavailable_member_ms / 1000:,.1f} member-seconds without an assignment."
     )

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
+from bench.scenarios.measures import MEASURES
 from bench.scenarios.verdict import COLUMNS, COMPLAINTS_MAX
 from failover.columns import aligned
 
@@ -128,8 +129,13 @@ def _rank(verdict: ScenarioVerdict) -> Rank:
 
 def _costs(verdict: ScenarioVerdict) -> str:
     is_broken, unavailable_s, rebalances, moved = _rank(verdict)
-    words = f"{unavailable_s} unavailable member-seconds, {rebalances} rebalances"
-    return f"{'not clean, ' if is_broken else ''}{words}, {moved} partitions moved"
+    values = {
+        "unavailable_member_seconds": unavailable_s,
+        "rebalances": rebalances,
+        "partitions_moved": moved,
+    }
+    words = ", ".join(MEASURES[name].said(value) for name, value in values.items())
+    return f"{'not clean, ' if is_broken else ''}{words}"
 
 
 def _markdown_row(cells: Sequence[str]) -> str:

@@ -91,7 +91,8 @@ class FailOn:
             worst = max if self.than in (">", ">=") else min
             chosen = [worst(chosen, key=lambda each: measure.value(each.costs))]
         for each in chosen:
-            if said := self._said(measure.value(each.costs), measure.words):
+            value = measure.value(each.costs)
+            if said := self._judged(value, measure.said(value)):
                 yield each.group.name, said
 
     def met_by(self, verdict: ScenarioVerdict) -> str:
@@ -99,9 +100,8 @@ class FailOn:
         if self.measure not in RUN_MEASURES:
             return ""
         measure = RUN_MEASURES[self.measure]
-        return self._said(measure.value(verdict), measure.words)
+        value = measure.value(verdict)
+        return self._judged(value, f"{value:g} {measure.words}")
 
-    def _said(self, value: float, words: str) -> str:
-        if not COMPARISONS[self.than](value, self.limit):
-            return ""
-        return f"{value:g} {words}: fails on {self.text}."
+    def _judged(self, value: float, said: str) -> str:
+        return f"{said}: fails on {self.text}." if COMPARISONS[self.than](value, self.limit) else ""

@@ -11,27 +11,40 @@ if TYPE_CHECKING:
 
 
 class Measure(NamedTuple):
-    """One measure: what it counts, in words, and its value."""
+    """One measure: what it counts, in words, what one of it is called, and its value."""
 
     words: str
+    one: str
     value: Callable[[GroupCosts], float]
+
+    def said(self, value: float) -> str:
+        """Return a value of it in words."""
+        return f"{value:g} {self.one if value == 1 else self.words}"
 
 
 MEASURES: Final[Mapping[str, Measure]] = {
-    "members": Measure("members in the end", lambda each: each.members),
-    "rebalances": Measure("rebalances", lambda each: each.rebalances),
+    "members": Measure("members in the end", "member in the end", lambda each: each.members),
+    "rebalances": Measure("rebalances", "rebalance", lambda each: each.rebalances),
     "unavailable_member_seconds": Measure(
-        "unavailable member-seconds", lambda each: each.unavailable_member_ms / 1000
+        "unavailable member-seconds",
+        "unavailable member-second",
+        lambda each: each.unavailable_member_ms / 1000,
     ),
     "unowned_seconds": Measure(
-        "seconds without an owner of a partition", lambda each: each.unowned_ms / 1000
+        "seconds without an owner of a partition",
+        "second without an owner of a partition",
+        lambda each: each.unowned_ms / 1000,
     ),
-    "partitions_moved": Measure("partitions moved", lambda each: each.moved),
-    "failed_members": Measure("failed members", lambda each: each.failed),
+    "partitions_moved": Measure("partitions moved", "partition moved", lambda each: each.moved),
+    "failed_members": Measure("failed members", "failed member", lambda each: each.failed),
     "survivor_revocations": Measure(
-        "partitions taken from members that lived all the time", lambda each: each.revoked
+        "partitions taken from members that lived all the time",
+        "partition taken from a member that lived all the time",
+        lambda each: each.revoked,
     ),
     "most_partitions": Measure(
-        "partitions of the member that has most in the end", lambda each: each.most
+        "partitions of the member that has most in the end",
+        "partition of the member that has most in the end",
+        lambda each: each.most,
     ),
 }

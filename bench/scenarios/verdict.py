@@ -272,6 +272,6 @@ def _judged(group: Group, paid: GroupCosts) -> GroupVerdict:
         limit, value = getattr(group.expect, name), measure.value(paid)
         if limit is not None and not bound.keeps(value, limit):
             exceeded.append(
-                f"{value:g} {measure.words}, and at {bound.value} {limit:g} were expected."
+                f"{measure.said(value)}, and at {bound.value} {limit:g} were expected."
             )
     return GroupVerdict(group=group, costs=paid, exceeded=tuple(exceeded))

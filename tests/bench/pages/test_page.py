@@ -133,7 +133,7 @@ def test_a_page_loads_nothing():
 def test_the_verdict_is_on_top_and_costs_follow():
     made = report("s", "x", [handed_over(limits=GroupLimits(rebalances_max=0))])
     words = " ".join(" ".join(Elements(page(made)).words).split())
-    assert "✗ Not clean. a had 1 rebalances, and at most 0 were expected." in words
+    assert "✗ Not clean. a had 1 rebalance, and at most 0 were expected." in words
     assert words.index("Not clean") < words.index("What it cost") < words.index("What happened")
     assert "1 over 0" in words
 

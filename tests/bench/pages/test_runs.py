@@ -30,22 +30,22 @@ def test_costs_stand_beside_their_limits():
     assert (figures["longest unowned s"].value, figures["longest unowned s"].limit) == (1.5, 9)
     assert figures["longest unowned s"].is_within
     assert not made.is_clean
-    assert made.verdict == ("a had 1 rebalances, and at most 0 were expected.")
+    assert made.verdict == ("a had 1 rebalance, and at most 0 were expected.")
 
 
 def test_a_clean_verdict_says_what_was_judged_and_who_paid():
     made = reported(handed_over(limits=GroupLimits(rebalances_max=3)))
     assert made.is_clean
     assert made.verdict == (
-        "No rule was broken, and every limit was kept (1). a paid most: 1 rebalances, and"
+        "No rule was broken, and every limit was kept (1). a paid most: 1 rebalance, and"
         " 0.5 member-seconds without an assignment."
     )
 
 
 def test_what_a_rehearsal_shall_fail_on_makes_the_verdict_not_clean():
-    made = report("s", "x", [handed_over()], ["a: 1 rebalances, which is more than 0."])
+    made = report("s", "x", [handed_over()], ["a: 1 rebalance, which is more than 0."])
     assert not made.is_clean
-    assert made.verdict.startswith("a: 1 rebalances, which is more than 0. No rule was broken")
+    assert made.verdict.startswith("a: 1 rebalance, which is more than 0. No rule was broken")
 
 
 def test_ownership_is_run_lengths_of_each_partition():
@@ -140,7 +140,7 @@ def crowded(*unavailable_ms, over=(), name="run"):
                 name=f"g{number}", topics=("t",), expect=limits if number in over else GroupLimits()
             ),
             costs=replace(paid, unavailable_member_ms=each, unowned_ms=each),
-            exceeded=("1 rebalances, and at most 0 were expected.",) if number in over else (),
+            exceeded=("1 rebalance, and at most 0 were expected.",) if number in over else (),
         )
         for number, each in enumerate(unavailable_ms)
     )

@@ -169,12 +169,12 @@ def test_every_setting_of_expect_limits_something():
 @pytest.mark.parametrize(
     ("expect", "sentence"),
     [
-        ("rebalances_max = 0", "1 rebalances, and at most 0 were expected."),
+        ("rebalances_max = 0", "1 rebalance, and at most 0 were expected."),
         ("unavailable_member_seconds_max = 0.04", "0.05 unavailable member-seconds, and at most"),
         ("unowned_seconds_max = 0.1", "0.15 seconds without an owner of a partition, and at most"),
-        ("rebalances_min = 2", "1 rebalances, and at least 2 were expected."),
+        ("rebalances_min = 2", "1 rebalance, and at least 2 were expected."),
         ("failed_members_min = 1", "0 failed members, and at least 1 were expected."),
-        ("members_min = 2", "1 members in the end, and at least 2 were expected."),
+        ("members_min = 2", "1 member in the end, and at least 2 were expected."),
         ("partitions_moved_max = 1", "2 partitions moved, and at most 1 were expected."),
         ("survivor_revocations_min = 1", "0 partitions taken from members that lived all the time"),
         ("most_partitions_max = 1", "2 partitions of the member that has most in the end, and at"),

@@ -98,7 +98,7 @@ def test_a_clean_verdict_is_a_table_and_a_document(file, tmp_path, capsys):
 def test_what_costs_more_than_expected_fails(file, capsys):
     file.write_text(SMALL + "expect = { rebalances_max = 0 }\n")
     assert main(["--simulate", str(file)]) == 1
-    assert "a: 1 rebalances, and at most 0 were expected.\nNOT CLEAN" in capsys.readouterr().out
+    assert "a: 1 rebalance, and at most 0 were expected.\nNOT CLEAN" in capsys.readouterr().out
 
 
 def test_a_report_is_a_page_and_its_document(file, tmp_path):
@@ -221,7 +221,7 @@ def test_a_condition_to_fail_on_decides_the_exit_code(file, tmp_path, capsys):
     words = ["--simulate", str(file), "--json", str(out)]
     assert main([*words, "--fail-on", "rebalances>1", "--fail-on", "a: failed_members >= 1"]) == 0
     assert main([*words, "--fail-on", "rebalances>=1"]) == 1
-    sentence = "simulated, base, a: 1 rebalances: fails on rebalances>=1."
+    sentence = "simulated, base, a: 1 rebalance: fails on rebalances>=1."
     assert f"{sentence}\nNOT CLEAN" in capsys.readouterr().out
     document = json.loads(out.read_text())
     assert (document["clean"], document["fail_on"]) == (False, [sentence])
