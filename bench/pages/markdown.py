@@ -4,21 +4,36 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from bench.pages.tables import bounded, duration, limit_words, number
+from bench.pages.tables import (
+    REBALANCE_HEADS,
+    bounded,
+    duration,
+    limit_words,
+    number,
+    rebalance_row,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from bench.pages.document import CostRow, Figure, ReportDocument, RunReport
+    from bench.pages.document import CostRow, Figure, GroupStory, ReportDocument, RunReport
 
 SPECIAL: Final = str.maketrans(
     {each: f"\\{each}" for each in "\\`*_{}[]<>|#~"} | {"\n": " ", "\r": " "}
 )
 """What would be read as Markdown or HTML in a name or a sentence."""
 
+REBALANCES_EACH_MAX: Final = 20
+REBALANCES_MAX: Final = 240
+REBALANCES_EACH_LEAST: Final = 5
+"""Rebalances that are listed of each group, and of all: a comment has room for 65,536 characters.
+
+If very many groups rebalanced, some of each are listed nevertheless.
+"""
+
 
 def markdown(report: ReportDocument) -> str:
-    """Return the report's verdict, costs and violations as Markdown; it has no pictures."""
+    """Return the report's verdict, costs, rebalances and violations; it has no pictures."""
     return "\n".join(_lines(report)) + "\n"
 
 
@@ -36,6 +51,7 @@ def _lines(report: ReportDocument) -> Iterator[str]:
             yield f"- {_safe(run.name)}: {judged}. {_safe(run.verdict)}"
     yield from _figures(report)
     yield from _costs(report)
+    yield from _rebalances(report)
     yield from _found(report)
     yield ""
     facts = dict.fromkeys(f"{each.how}, {duration(each.duration_ms)}" for each in report.runs)
@@ -61,7 +77,7 @@ def _costs(report: ReportDocument) -> Iterator[str]:
         names = [figure.name for figure in rows[0][1].figures]
         which = ["run"] if len(report.runs) > 1 else []
         yield from _table(
-            ["group", *which, "members", *names],
+            ["group", *which, "kind", *names],
             [_cost_row(run, row, is_named=bool(which)) for run, row in rows],
         )
 
@@ -73,6 +89,28 @@ def _cost_row(run: RunReport, row: CostRow, *, is_named: bool) -> list[str]:
         row.kind,
         *(_cell(figure) for figure in row.figures),
     ]
+
+
+def _rebalances(report: ReportDocument) -> Iterator[str]:
+    """Yield a short table for each group of each run that rebalanced after the first change."""
+    told = [
+        (run, story)
+        for run in report.runs
+        for story in run.stories
+        if not all(each.is_initial for each in story.rebalances)
+    ]
+    most = max(REBALANCES_EACH_LEAST, min(REBALANCES_EACH_MAX, REBALANCES_MAX // max(1, len(told))))
+    for run, story in told:
+        at = f", {_safe(run.name)}" if len(report.runs) > 1 else ""
+        yield from ("", f"Rebalances of {_safe(story.group)}{at}")
+        yield from _listed(story, most)
+
+
+def _listed(story: GroupStory, most: int) -> Iterator[str]:
+    later = [each for each in story.rebalances if not each.is_initial]
+    yield from _table(REBALANCE_HEADS, [rebalance_row(each) for each in later[:most]])
+    if len(later) > most:
+        yield from ("", f"{len(later) - most} more are not listed.")
 
 
 def _found(report: ReportDocument) -> Iterator[str]:

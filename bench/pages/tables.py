@@ -10,7 +10,14 @@ from protocol.reasons import shown
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from bench.pages.document import CostRow, Figure, GroupStory, ReportDocument, RunReport
+    from bench.pages.document import (
+        CostRow,
+        Figure,
+        GroupStory,
+        RebalanceSpan,
+        ReportDocument,
+        RunReport,
+    )
 
 CAUSE_MAX: Final = 400
 
@@ -140,19 +147,23 @@ def number(value: float | None) -> str:
     return f"{value:,.0f}" if value == int(value) or value >= 1000 else f"{value:,.1f}"
 
 
+REBALANCE_HEADS: Final = ("generation", "began", "took", "partitions moved", "cause")
+
+
+def rebalance_row(each: RebalanceSpan) -> tuple[str, ...]:
+    """Return the cells of a rebalance below :data:`REBALANCE_HEADS`."""
+    return (
+        f"{each.generation:,}{' (initial)' if each.is_initial else ''}",
+        f"{each.began_ms / 1000:,.1f} s",
+        duration(each.ended_ms - each.began_ms),
+        f"{each.moved:,}",
+        bounded(each.cause),
+    )
+
+
 def rebalances_table(story: GroupStory) -> str:
     """Return a group's rebalances, each with its cause and its duration."""
-    rows = [
-        (
-            f"{each.generation:,}{' (initial)' if each.is_initial else ''}",
-            f"{each.began_ms / 1000:,.1f} s",
-            duration(each.ended_ms - each.began_ms),
-            f"{each.moved:,}",
-            bounded(each.cause),
-        )
-        for each in story.rebalances
-    ]
-    return _table(("generation", "began", "took", "partitions moved", "cause"), rows)
+    return _table(REBALANCE_HEADS, [*map(rebalance_row, story.rebalances)])
 
 
 def marks_table(run: RunReport) -> str:
