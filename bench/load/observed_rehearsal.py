@@ -48,7 +48,8 @@ class ObservedRehearsal(Rehearsal):
             time.sleep(WARM_UP_S)
             carry_out(observer)
             time.sleep(drill.workload.settle_ms / 1000)
-            return judge_observed(drill, self._observation(observer))
+            seen = self.log.seen = self._observation(observer)
+        return judge_observed(drill, seen)
 
     def _observation(self, observer: GroupObserver) -> Observation:
         return Observation(

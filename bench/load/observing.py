@@ -109,4 +109,5 @@ def _look(client: AdminClient, group_id: str) -> GroupSight:
         },
         committed={at: each.offset for at, each in committed.items()},
         is_exclusive=is_exclusive,
+        group_type=group.group_type,
     )

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
     from bench.client.cluster_client import ClusterClient
     from failover.drills.drill import Drill, Workload
+    from failover.drills.observation import Observation
 
 Members: TypeAlias = LiveLoad | GroupObserver
 """The members of a drill: its own, or those of others that it only watches."""
@@ -39,13 +40,15 @@ class RehearsalLog:
     """What a report of a drill is made of: what was said and when, and what was recorded.
 
     Times are in milliseconds of the members' clock. ``types`` are those of the groups. There is no
-    ``record`` of members that ran elsewhere. ``steps`` are those that were carried out.
+    ``record`` of members that ran elsewhere, but of groups that were watched, what was ``seen`` of
+    them. ``steps`` are those that were carried out.
     """
 
     told: list[tuple[int, str]] = field(default_factory=list)
     types: Mapping[str, str] = field(default_factory=dict)
     record: DrillRecord | None = None
     steps: list[RunStep] = field(default_factory=list)
+    seen: Observation | None = None
 
 
 class Rehearsal:

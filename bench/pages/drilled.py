@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from bench.pages.document import Figure, ReportDocument, RunReport
@@ -16,14 +17,18 @@ from bench.pages.groups import (
 )
 from bench.pages.stories import marks, stories
 from bench.pages.tables import number
+from bench.pages.watched import watched_groups
 from bench.scenarios.plan import Life
 from bench.scenarios.record import LifeRecord, ScenarioRecord, costs
+from failover.drills.drill import FAULTS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from bench.load.rehearsal import RehearsalLog
+    from bench.pages.document import CostRow, GroupStory
     from failover.drills.drill import Drill, Workload
+    from failover.drills.observation import Observation
     from failover.drills.verdict import DrillRecord, MemberTimeline, Verdict, VerdictRow
 
 HOW: Final = "drill on a live cluster"
@@ -46,34 +51,84 @@ def drill_report(
     )
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Groups:
+    """What is told of the groups; the ``record`` has the times and marks of the run."""
+
+    record: ScenarioRecord
+    how: str = HOW
+    costs: Sequence[CostRow] = ()
+    stories: Sequence[GroupStory] = ()
+    notes: Sequence[str] = ()
+
+
 def _run(drill: Drill, verdict: Verdict, log: RehearsalLog) -> RunReport:
-    notes: list[str] = []
-    if log.record is None:
-        record = _without_members(log)
-        notes.append("The members ran elsewhere, so that their histories are not drawn.")
-    else:
-        record = as_scenario(log.record, drill.workload, log)
-    paid = [
-        PaidGroup(name=name, kind=log.types[name], costs=costs(record, name))
-        for name in record.partitions
-    ]
-    drawn = costliest([paid], STORIES_EACH_MAX)
-    if len(paid) > len(drawn):
-        notes.append(which_are_drawn(len(drawn), len(paid)))
-    sessions = dict.fromkeys(drawn, drill.workload.session_timeout_ms)
+    groups = _groups(drill, log)
+    record, notes = groups.record, [*groups.notes]
     return RunReport(
         name=drill.name,
-        how=HOW,
+        how=groups.how,
         is_clean=verdict.is_clean,
         verdict=_sentence(verdict),
         duration_ms=record.ended_ms - record.began_ms,
         changed_ms=record.changed_ms - record.began_ms,
         figures=[Figure(name=row.name, value=row.value, limit=row.limit) for row in verdict.rows],
-        costs=cost_rows(paid, costliest([paid], GROUPS_MAX)),
+        costs=groups.costs,
         found={FOUND: list(verdict.complaints)} if verdict.complaints else {},
         marks=marks(record, (), notes),
+        stories=groups.stories,
+        notes=notes,
+    )
+
+
+def _groups(drill: Drill, log: RehearsalLog) -> _Groups:
+    if log.record is not None:
+        return _with_members(as_scenario(log.record, drill.workload, log), drill, log)
+    if log.seen is not None:
+        return _watched(log.seen, log)
+    note = "The members ran elsewhere, so that their histories are not drawn."
+    return _Groups(record=_without_members(log), notes=[note])
+
+
+def _with_members(record: ScenarioRecord, drill: Drill, log: RehearsalLog) -> _Groups:
+    paid = [
+        PaidGroup(name=name, kind=log.types[name], costs=costs(record, name))
+        for name in record.partitions
+    ]
+    drawn = costliest([paid], STORIES_EACH_MAX)
+    notes = [which_are_drawn(len(drawn), len(paid))] if len(paid) > len(drawn) else []
+    sessions = dict.fromkeys(drawn, drill.workload.session_timeout_ms)
+    return _Groups(
+        record=record,
+        costs=cost_rows(paid, costliest([paid], GROUPS_MAX)),
         stories=stories(record, sessions, len(drawn), notes),
         notes=notes,
+    )
+
+
+def _watched(seen: Observation, log: RehearsalLog) -> _Groups:
+    groups = watched_groups(seen)
+    fault_ms = seen.fault_ms or groups.began_ms
+    faults = {each.text: each.started_ms for each in log.steps if each.name in FAULTS}
+    done = sorted((faults.get(text, at_ms), text) for at_ms, text in log.told)
+    record = ScenarioRecord(
+        lives=(),
+        began_ms=groups.began_ms,
+        changed_ms=fault_ms,
+        ended_ms=groups.ended_ms,
+        committed={},
+        partitions={},
+        marks=_since(
+            groups.began_ms,
+            [(at_ms, text) for at_ms, text in done if fault_ms <= at_ms <= groups.ended_ms],
+        ),
+    )
+    return _Groups(
+        record=record,
+        how=f"{HOW}, {groups.described}",
+        costs=groups.costs,
+        stories=groups.stories,
+        notes=groups.notes,
     )
 
 

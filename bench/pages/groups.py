@@ -77,7 +77,7 @@ def cost_rows(groups: Sequence[PaidGroup], shown: Collection[str]) -> list[CostR
     rows = [
         CostRow(
             group=each.name,
-            kind=f"{_members(each.costs.members)}, {each.kind}",
+            kind=f"{members_words(each.costs.members)}, {each.kind}",
             figures=each.figures(),
         )
         for each in groups
@@ -85,7 +85,7 @@ def cost_rows(groups: Sequence[PaidGroup], shown: Collection[str]) -> list[CostR
     ]
     others = [each for each in groups if each.name not in shown]
     if others:
-        members = _members(sum(each.costs.members for each in others))
+        members = members_words(sum(each.costs.members for each in others))
         rows.append(
             CostRow(
                 group=f"{len(others):,} other groups",
@@ -117,7 +117,8 @@ def costliest(runs: Sequence[Sequence[PaidGroup]], most: int) -> list[str]:
     return [name for name in paid if name in kept]
 
 
-def _members(count: int) -> str:
+def members_words(count: int) -> str:
+    """Return how many members there are, in words."""
     return "1 member" if count == 1 else f"{count:,} members"
 
 

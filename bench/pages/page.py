@@ -210,7 +210,10 @@ def _is_drawn(story: GroupStory, kind: str) -> bool:
     """Whether there is anything in a chart that not every group has."""
     if kind == "errors":
         return bool(story.trends.errors)
-    return kind != "requests" or any(story.trends.durations_ms[kind]["max"])
+    durations = story.trends.durations_ms
+    if kind == "requests":
+        return kind in durations and any(durations[kind]["max"])
+    return kind == "members" or kind in durations
 
 
 def _words(report: ReportDocument) -> Iterator[str]:

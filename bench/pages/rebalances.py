@@ -80,7 +80,7 @@ def rebalances(
                 generation=generation,
                 began_ms=began_ms,
                 ended_ms=max(ended_ms, began_ms),
-                cause=_cause(why),
+                cause=cause_of(why),
                 moved=bisect_right(moves, ended_ms) - bisect_left(moves, starts),
                 is_initial=starts_ms < record.changed_ms,
             )
@@ -159,9 +159,10 @@ def _is_followed(before: LifeRecord, after: LifeRecord, session_timeout_ms: int)
     return before.ended_ms is None or after.started_ms <= before.ended_ms + session_timeout_ms
 
 
-def _cause(why: Sequence[tuple[int, str, str]]) -> str:
+def cause_of(why: Sequence[tuple[int, str, str]], nobody: str = NOBODY) -> str:
+    """Return in words what changed a group's members (when, what, who); ``nobody``: nothing."""
     if not why:
-        return NOBODY
+        return nobody
     words = []
     for verb in dict.fromkeys(verb for _, verb, _ in why):
         names = [*Counter(name for _, each, name in why if each == verb)]

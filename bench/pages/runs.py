@@ -18,8 +18,8 @@ from bench.pages.groups import (
 )
 from bench.pages.stories import marks, stories
 from bench.pages.tables import number
-from bench.scenarios.members import SESSION_TIMEOUT_MS
 from bench.scenarios.measures import MEASURES
+from bench.scenarios.members import SESSION_TIMEOUT_MS
 from bench.scenarios.verdict import LIMITS
 
 if TYPE_CHECKING:

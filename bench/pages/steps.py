@@ -19,6 +19,8 @@ ROUND_MS: Final = (
 )  # fmt: skip
 """How long a step can be: 144 of the longest are a day, which is the longest run."""
 
+DIGITS: Final = 2
+
 
 def step_ms(duration_ms: int, steps_max: int) -> int:
     """Return the length of a step, so that there are at most about ``steps_max``."""
@@ -51,3 +53,8 @@ def counted(moments: Sequence[int], at: Floats) -> Integers:
     """Return how many moments were in each step; those outside are not counted."""
     counts, _ = np.histogram(np.asarray(moments, np.float64), bins=at)
     return counts.astype(np.int64)
+
+
+def rounded(values: Floats) -> list[float]:
+    """Return values as they are written."""
+    return [round(value, DIGITS) for value in values.tolist()]

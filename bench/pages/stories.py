@@ -15,7 +15,7 @@ from bench.scenarios.record import owners
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from bench.pages.document import OwnershipPicture
+    from bench.pages.document import OwnershipPicture, RebalanceSpan
     from bench.scenarios.record import ScenarioRecord
 
 MARKS_MAX: Final = 200
@@ -37,18 +37,32 @@ def stories(
 
     The report has as many ``pictures``. What is left out or summarised is added to ``notes``.
     """
-    room = _Room(
-        min(STRETCHES_MAX, REPORT_STRETCHES_MAX // max(1, pictures)),
-        min(REBALANCES_MAX, REPORT_REBALANCES_MAX // max(1, pictures)),
-    )
+    room = room_of(pictures)
     return [_story(record, name, each, room, notes) for name, each in session_ms_of.items()]
 
 
-class _Room(NamedTuple):
+class Room(NamedTuple):
     """How much of one group a report has room for."""
 
     stretches: int
     rebalances: int
+
+
+def room_of(pictures: int) -> Room:
+    """Return the room for each group of a report with so many pictures."""
+    return Room(
+        min(STRETCHES_MAX, REPORT_STRETCHES_MAX // max(1, pictures)),
+        min(REBALANCES_MAX, REPORT_REBALANCES_MAX // max(1, pictures)),
+    )
+
+
+def bounded_rebalances(
+    name: str, spans: Sequence[RebalanceSpan], room: Room, notes: list[str]
+) -> list[RebalanceSpan]:
+    """Return the rebalances of a group for which there is room, with bounded causes."""
+    if len(spans) > room.rebalances:
+        notes.append(f"{name}: the first {room.rebalances} of {len(spans)} generations are listed.")
+    return [replace(each, cause=cut(each.cause)) for each in spans[: room.rebalances]]
 
 
 def marks(record: ScenarioRecord, groups: Sequence[str], notes: list[str]) -> list[Mark]:
@@ -71,7 +85,7 @@ def cut(text: str) -> str:
 
 
 def _story(
-    record: ScenarioRecord, name: str, session_ms: int, room: _Room, notes: list[str]
+    record: ScenarioRecord, name: str, session_ms: int, room: Room, notes: list[str]
 ) -> GroupStory:
     lives = record.of_group(name)
     duration_ms = record.ended_ms - record.began_ms
@@ -80,23 +94,23 @@ def _story(
     )
     moves = [moment for _, moment in times.changes()]
     spans = rebalances(record, lives, session_ms, moves)
-    if len(spans) > room.rebalances:
-        notes.append(f"{name}: the first {room.rebalances} of {len(spans)} generations are listed.")
+    listed = bounded_rebalances(name, spans, room, notes)
     picture = times.picture(
         is_exclusive=all(each.timeline.is_exclusive for each in lives),
         stretches_max=room.stretches,
     )
     if picture.form == "bands":
-        notes.append(_banded(name, picture, times, room.stretches))
+        notes.append(banded(name, picture, times, room.stretches))
     return GroupStory(
         group=name,
-        rebalances=[replace(each, cause=cut(each.cause)) for each in spans[: room.rebalances]],
+        rebalances=listed,
         trends=trends(record, lives, times),
         ownership=picture,
     )
 
 
-def _banded(name: str, picture: OwnershipPicture, times: OwnershipTimes, stretches_max: int) -> str:
+def banded(name: str, picture: OwnershipPicture, times: OwnershipTimes, stretches_max: int) -> str:
+    """Say that a picture is drawn in bands, and why."""
     stretches = sum(map(len, times.stretches))
     return (
         f"{name}: its {len(times.partitions):,} partitions had {stretches:,} stretches of"

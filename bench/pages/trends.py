@@ -8,7 +8,7 @@ import numpy as np
 
 from bench.pages.document import Trends
 from bench.pages.histogram import StepHistograms
-from bench.pages.steps import counted, edges, mean_count, step_ms
+from bench.pages.steps import counted, edges, mean_count, rounded, step_ms
 from bench.scenarios.record import ENDS, unavailable
 from failover.drills.verdict import SIGNS
 from protocol.members.history import MemberHistoryKind
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from bench.scenarios.record import LifeRecord, ScenarioRecord
 
 STEPS_MAX: Final = 240
-DIGITS: Final = 2
 
 SHARES: Final = {"p50": 0.5, "p99": 0.99}
 
@@ -42,9 +41,9 @@ def trends(
     stopped = [stretch for each in lives for stretch in unavailable(record, each)]
     return Trends(
         step_ms=step,
-        running=_rounded(mean_count(running, at + record.began_ms)),
-        unavailable=_rounded(mean_count(stopped, at + record.began_ms)),
-        unowned=_rounded(mean_count(ownership.unowned(), at)),
+        running=rounded(mean_count(running, at + record.began_ms)),
+        unavailable=rounded(mean_count(stopped, at + record.began_ms)),
+        unowned=rounded(mean_count(ownership.unowned(), at)),
         errors=_errors(record, lives, at),
         durations_ms={name: _percentiles(record, lives, at, of) for name, of in DURATIONS.items()},
     )
@@ -127,7 +126,3 @@ def _signs(each: LifeRecord) -> Iterator[int]:
             yield event.time_ms
     if each.timeline.seen_ms is not None:
         yield each.timeline.seen_ms
-
-
-def _rounded(values: Floats) -> list[float]:
-    return [round(value, DIGITS) for value in values.tolist()]

@@ -271,7 +271,5 @@ def _judged(group: Group, paid: GroupCosts) -> GroupVerdict:
     for name, (measure, bound) in LIMITS.items():
         limit, value = getattr(group.expect, name), measure.value(paid)
         if limit is not None and not bound.keeps(value, limit):
-            exceeded.append(
-                f"{measure.said(value)}, and at {bound.value} {limit:g} were expected."
-            )
+            exceeded.append(f"{measure.said(value)}, and at {bound.value} {limit:g} were expected.")
     return GroupVerdict(group=group, costs=paid, exceeded=tuple(exceeded))

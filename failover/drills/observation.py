@@ -43,6 +43,7 @@ class GroupSight:
     )
     committed: Mapping[TopicPartition, int] = field(default_factory=lambda: MappingProxyType({}))
     is_exclusive: bool = True
+    group_type: str = ""
 
     @property
     def is_calm(self) -> bool:
@@ -63,30 +64,34 @@ class Observation:
 def judge_observed(drill: Drill, seen: Observation) -> Verdict:
     """Judge what was seen by the rules that always apply and by what the drill may cost."""
     found = {name: check(seen) for name, check in OBSERVED_CHECKS.items()}
-    counts = {group_id: _rebalances(after) for group_id, after in _after(seen).items()}
+    of_group = after_fault(seen).values()
+    counts = [rebalance_count(after) for after in of_group]
     expect = drill.expect
     rows = [VerdictRow(name=name, value=len(each), limit=0) for name, each in found.items()]
     rows += [
-        VerdictRow(name="rebalances", value=sum(counts.values())),
+        VerdictRow(name="rebalances", value=sum(counts)),
         VerdictRow(
             name="rebalances of one group",
-            value=max(counts.values(), default=0),
+            value=max(counts, default=0),
             limit=expect.rebalances_max,
         ),
         VerdictRow(
             name="a group without an answer, max ms",
-            value=_longest(seen, lambda sight: sight.state is not None),
+            value=max(longest(each, lambda sight: sight.state is not None) for each in of_group),
             limit=expect.silent_ms_max,
         ),
         VerdictRow(
-            name="a group not Stable, max ms", value=_longest(seen, lambda sight: sight.is_calm)
+            name="a group not Stable, max ms",
+            value=max(longest(each, lambda sight: sight.is_calm) for each in of_group),
         ),
         VerdictRow(
             name="to full replication, ms",
             value=seen.replicated_ms,
             limit=expect.replicated_ms_max,
         ),
-        VerdictRow(name="members", value=sum(len(_last(s).held) for s in seen.sights.values())),
+        VerdictRow(
+            name="members", value=sum(len(last_answered(s).held) for s in seen.sights.values())
+        ),
         VerdictRow(
             name="sights of the groups", value=sum(map(len, seen.sights.values()))
         ),
@@ -147,7 +152,7 @@ def gone_members(seen: Observation) -> list[str]:
     """Find members of before the first fault that are not there in the end."""
     found = []
     for group_id, sights in seen.sights.items():
-        there = _last(sights).held
+        there = last_answered(sights).held
         found += [
             f"{name} of {group_id} is no longer a member"
             for name in sorted(_before(seen, sights).held)
@@ -160,7 +165,9 @@ def without_owner(seen: Observation) -> list[str]:
     """Find partitions that had an owner before the first fault and have none in the end."""
     found = []
     for group_id, sights in seen.sights.items():
-        before, after = (_partitions(each) for each in (_before(seen, sights), _last(sights)))
+        before, after = (
+            _partitions(each) for each in (_before(seen, sights), last_answered(sights))
+        )
         found += [f"nobody has {_shown(each)} of {group_id}" for each in sorted(before - after)]
     return found
 
@@ -180,7 +187,7 @@ OBSERVED_CHECKS: Final[Mapping[str, Callable[[Observation], list[str]]]] = Mappi
 # --- what it may cost
 
 
-def _rebalances(sights: Sequence[GroupSight]) -> int:
+def rebalance_count(sights: Sequence[GroupSight]) -> int:
     """Count the rebalances: another epoch, or another assignment after the group was Stable."""
     answered = [sight for sight in sights if sight.state is not None]
     if answered and answered[0].epoch is not None:
@@ -198,21 +205,18 @@ def _rebalances(sights: Sequence[GroupSight]) -> int:
     return count
 
 
-def _longest(seen: Observation, holds: Callable[[GroupSight], bool]) -> int:
-    """Return the longest time after the first fault in which no sight of a group fits.
+def longest(after: Sequence[GroupSight], holds: Callable[[GroupSight], bool]) -> int:
+    """Return the longest time from the first of a group's sights on in which none fits.
 
     It runs from the last sight before it to the first one after it, so it includes the time from
     one sight to the next.
     """
-    longest = 0
-    for after in _after(seen).values():
-        times = [sight.time_ms for sight in after if holds(sight)]
-        times.append(after[-1].time_ms)
-        longest = max(longest, *(b - a for a, b in pairwise([after[0].time_ms, *times])))
-    return longest
+    times = [sight.time_ms for sight in after if holds(sight)]
+    times = [after[0].time_ms, *times, after[-1].time_ms]
+    return max(end - begin for begin, end in pairwise(times))
 
 
-def _after(seen: Observation) -> dict[str, list[GroupSight]]:
+def after_fault(seen: Observation) -> dict[str, list[GroupSight]]:
     """Return the sights from the last one before the first fault on."""
     return {
         group_id: [
@@ -229,7 +233,7 @@ def _before(seen: Observation, sights: Sequence[GroupSight]) -> GroupSight:
     return known[-1] if known else sights[0]
 
 
-def _last(sights: Sequence[GroupSight]) -> GroupSight:
+def last_answered(sights: Sequence[GroupSight]) -> GroupSight:
     """Return the last answered sight."""
     return next((each for each in reversed(sights) if each.state is not None), sights[-1])
 

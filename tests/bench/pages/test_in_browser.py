@@ -6,6 +6,7 @@ import pytest
 
 from bench.pages.files import write_report
 from bench.pages.runs import report
+from tests.bench.pages import test_watched
 from tests.bench.pages.histories import crowd, handed_over
 from tests.bench.pages.test_page import hostile
 from tests.browser import chromium, opened
@@ -70,6 +71,16 @@ def times(page):
 def test_every_picture_and_chart_is_drawn(show, scheme):
     page = show(side_by_side("one", "two"), color_scheme=scheme)
     assert page.locator("figure").count() == 2 * 4
+    for canvas in page.locator("figure canvas").element_handles():
+        assert canvas.evaluate(INKED) > 3
+
+
+@pytest.mark.parametrize("kind", ["classic", "consumer", "share", "streams"])
+def test_groups_that_were_only_watched_are_drawn(show, kind):
+    sights = {"g": test_watched.failed_over(kind)}
+    made, _ = test_watched.watched(sights, [(1_000, "kill leader (node 1)")])
+    page = show(made)
+    assert page.locator("figure").count() == 3, "ownership, members over time, no answers"
     for canvas in page.locator("figure canvas").element_handles():
         assert canvas.evaluate(INKED) > 3
 
