@@ -21,6 +21,7 @@ from bench.drills import main
 from bench.host_drills.table import HOST_DRILLS
 from bench.load.driver import LoadSpec
 from bench.load.live import SETTINGS, LiveLoad
+from bench.load.rehearsal import STABLE_MS_MAX
 from bench.servers import cleanup
 from bench.servers.rollcall import running_rollcall
 from failover.drills.drill import Action, Workload, named, names
@@ -44,15 +45,15 @@ WORKLOAD = Workload(
 
 
 @contextmanager
-def stable(node, workload, prefix):
-    """Run a workload's members on a node, from when every group is Stable."""
+def stable(bootstrap, workload, prefix, within_s=20):
+    """Run a workload's members on a cluster, from when every group is Stable."""
     group_ids = workload.group_ids(prefix)
-    with BlockingClient(node.address) as connection:
+    with BlockingClient(bootstrap[0]) as connection:
         for group_id in group_ids:
             connection.create_topic(group_id, workload.partitions_each)
         ids = connection.topic_ids(group_ids)
     load = LoadSpec(
-        bootstrap=(node.address,),
+        bootstrap=tuple(bootstrap),
         members=workload.configs(prefix),
         partitions_of=dict.fromkeys(group_ids, workload.partitions_each),
         until_ms=0,
@@ -60,13 +61,13 @@ def stable(node, workload, prefix):
     )
     topic_names = {topic_id: name for name, topic_id in ids.items()}
     with LiveLoad(load, workload.group_types(prefix), topic_names) as crowd:
-        until(crowd.is_stable, 20, "every group is Stable")
+        until(crowd.is_stable, within_s, "every group is Stable")
         yield crowd
 
 
 @pytest.fixture
 def crowd(node):
-    with stable(node, WORKLOAD, "g") as crowd:
+    with stable([node.address], WORKLOAD, "g") as crowd:
         yield crowd
 
 
@@ -202,7 +203,7 @@ def test_the_offsets_of_share_groups_are_not_asked_for(crowd):
 def test_a_load_is_taken_off_a_cluster_that_goes_on(node):
     workload = replace(WORKLOAD, static_share=0.5)
     names = workload.group_ids("left")
-    with stable(node, workload, "left"):
+    with stable([node.address], workload, "left"):
         pass
     static = {name: [] for name in names}
     for config in workload.configs("left"):
@@ -299,6 +300,40 @@ def test_a_drill_watches_the_members_of_an_application(tmp_path):
     assert rows["members"] == 2
     assert rows["rebalances"] == 0
     assert 0 < rows["a group without an answer, max ms"] < 60_000
+
+
+@pytest.mark.timeout(300)
+def test_a_drill_watches_groups_of_every_type(tmp_path, monkeypatch):
+    """One of each rides through a kill of a leader, and the page shows what was seen of each."""
+    monkeypatch.setenv("NUMBA_DISABLE_JIT", "1")  # so few members need no compiled assignors
+    told, data = tmp_path / "verdict.json", tmp_path / "page.json"
+    workload = replace(WORKLOAD, members=8, heartbeat_interval_ms=500, commit_interval_ms=500)
+    types = workload.group_types("g")
+    assert set(types.values()) == set(TABLES.types)
+    words = ["kill-leader", *(word for each in types for word in ("--group", each)), "--yes"]
+    words += ["--data-dir", str(tmp_path / "data"), "--json", str(told), "--report", str(data)]
+    with (
+        running_rollcall({"group.initial.rebalance.delay.ms": "0"}, tmp_path / "data") as server,
+        stable(server.bootstrap, workload, "g", STABLE_MS_MAX / 1000),
+    ):
+        drilled(words)
+    rows = {row["name"]: row["value"] for row in json.loads(told.read_text())["rows"]}
+    assert (rows["members"], rows["rebalances"]) == (8, 0)
+    assert 0 < rows["a group without an answer, max ms"] < 60_000
+    (run,) = json.loads(data.read_text())["runs"]
+    assert {each["group"]: each["kind"] for each in run["costs"]} == {
+        group_id: f"2 members, {kind}" for group_id, kind in types.items()
+    }
+    for story in run["stories"]:
+        picture, kind = story["ownership"], types[story["group"]]
+        assert sum(count for _, _, count in picture["partitions"]) == workload.partitions_each
+        assert picture["form"] == ("counts" if kind == "share" else "owners")
+        whole = [sum(row[::2]) if kind == "share" else sum(row[:2]) for row in picture["rows"]]
+        assert set(whole) == {run["duration_ms"]}, "a member had each partition all the time"
+        assert max(story["trends"]["running"]) == 2
+    assert {story["group"] for story in run["stories"]} == set(types)
+    assert run["marks"][0]["text"].startswith("kill leader (node ")
+    assert "answers to DESCRIBE" in run["notes"][0]
 
 
 @pytest.mark.timeout(300)
