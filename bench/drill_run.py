@@ -45,7 +45,13 @@ class DrillRun:
 
     def play(self) -> Verdict:
         """Let the members join, carry out every step, and judge."""
-        self.live.wait(self.live.is_replicated, STABLE_MS_MAX, "replicated before the drill")
+        try:
+            self.live.wait(self.live.is_replicated, STABLE_MS_MAX, "replicated")
+        except DrillError:
+            raise DrillError(
+                f"Not all replicas were in sync within {STABLE_MS_MAX / 1000:g} s, so nothing was"
+                " harmed: `rollcall status` says which are not."
+            ) from None
         return self._rehearsal.play(self._carry_out)
 
     def clean_up(self) -> None:

@@ -26,12 +26,13 @@ from actors.coordinator import gc_tuning
 from actors.errors import BadInputError, CommandError
 from actors.telemetry.run_traces import TracedRun, trace_run
 from bench.drill_run import DrillRun
+from bench.drill_times import FOOTNOTE, host_seconds, told_times
 from bench.host_drills import run as host_drills
 from bench.host_drills.run import HostOptions
-from bench.host_drills.table import AWAY_S, HOST_DRILLS
+from bench.host_drills.table import HOST_DRILLS
 from bench.hosts.waiting import HostError
 from bench.interruption import Interrupted, interruptible
-from bench.load.rehearsal import WARM_UP_S, RehearsalLog
+from bench.load.rehearsal import RehearsalLog
 from bench.pages.drilled import drill_report
 from bench.pages.files import report_path, write_reports
 from bench.result_files import result_path, write_aside
@@ -103,10 +104,11 @@ def _trace(name: str, began_ms: int, log: RehearsalLog, verdict: Verdict | None)
 def _print_list() -> None:
     for name in names():
         drill = named(name)
-        print(f"{name:26} from {_seconds_least(drill):3d} s  {drill.about}")
+        print(f"{name:26} {told_times(drill):32} {drill.about}")
     for row in HOST_DRILLS.values():
-        least_s = _seconds_least(row.drill()) + round(row.pauses * AWAY_S)
-        print(f"{row.name:26} from {least_s:3d} s  --hosts {row.hosts_min}: {row.about}")
+        times = f"about {host_seconds(row)} s, and boots"
+        print(f"{row.name:26} {times:32} --hosts {row.hosts_min}: {row.about}")
+    print(f"\n{FOOTNOTE}")
 
 
 def _planned(asked: argparse.Namespace, log: RehearsalLog) -> tuple[Drill, Callable[[], Verdict]]:
@@ -202,13 +204,6 @@ def run(
         stack.enter_context(live.left_whole())
         gc_tuning.freeze_heap()  # this process is the load: it must not block itself
         return played.play()
-
-
-def _seconds_least(drill: Drill) -> int:
-    """Return the least time of a drill without waits for the cluster, which have no upper bound."""
-    workload = drill.workload
-    own_ms = workload.heartbeat_interval_ms + workload.settle_ms
-    return round(WARM_UP_S + (own_ms + sum(step.after_ms for step in drill.steps)) / 1000)
 
 
 @contextlib.contextmanager

@@ -16,7 +16,9 @@ from actors.cli.client import AdminClient, parse_bootstrap, shown
 from actors.errors import ExitCode
 from actors.telemetry.transports import FILE
 from bench.client.blocking_client import BlockingClient
-from bench.drill_run import ACTIONS
+from bench.client.cluster_client import ClusterClient
+from bench.drill_run import ACTIONS, DrillRun
+from bench.drill_times import FOOTNOTE, OWN_CLUSTER_S, own_seconds, watched_seconds
 from bench.drills import main
 from bench.host_drills.table import HOST_DRILLS
 from bench.load.driver import LoadSpec
@@ -24,6 +26,7 @@ from bench.load.live import SETTINGS, LiveLoad
 from bench.load.rehearsal import STABLE_MS_MAX
 from bench.servers import cleanup
 from bench.servers.rollcall import running_rollcall
+from failover.drills.checked import DrillError
 from failover.drills.drill import Action, Workload, named, names
 from failover.drills.verdict import DrillRecord, owned_twice
 from protocol.groups.group_types import TABLES
@@ -77,14 +80,49 @@ def test_every_action_of_a_drill_can_be_done_to_a_live_cluster():
 
 def test_the_list_names_every_drill(capsys):
     assert main(["--list"]) == 0
-    listed = [line.split()[0] for line in capsys.readouterr().out.splitlines()]
+    listed = [line.split()[0] for line in capsys.readouterr().out.partition("\n\n")[0].splitlines()]
     assert listed == [*names(), *HOST_DRILLS]
 
 
-def test_the_list_says_how_long_every_drill_takes(capsys):
+def test_the_list_says_about_how_long_every_drill_takes(capsys):
     main(["--list"])
-    lines = capsys.readouterr().out.splitlines()
-    assert all(re.match(r"[\w-]+ +from +[1-9]\d* s  ", line) for line in lines), lines
+    table, _, footer = capsys.readouterr().out.partition("\n\n")
+    lines = {line.split()[0]: line for line in table.splitlines()}
+    said = re.compile(r"[\w-]+ +about [1-9]\d* s(, [1-9]\d* s with --group|, and boots)? +\S")
+    assert [name for name, line in lines.items() if not said.match(line)] == []
+    assert footer == f"{FOOTNOTE}\n"
+    assert "with --group" in lines["kill-leader"]
+    own = "it stops and starts members, which must be its own"
+    assert "with --group" not in lines["kill-in-mass-restart"], own
+    assert "with --group" not in lines["lose-host"], "its hosts and its members are its own"
+
+
+def test_a_drill_takes_as_long_as_its_waits_and_the_start_of_its_cluster():
+    drill = named("freeze-leader")
+    slept_s = sum(step.after_ms for step in drill.steps) / 1000
+    watched_s = watched_seconds(drill)
+    assert watched_s > slept_s + drill.workload.settle_ms / 1000
+    assert own_seconds(drill) >= watched_s + OWN_CLUSTER_S
+    assert own_seconds(named("full-disk")) > own_seconds(named("slow-disk")) + OWN_CLUSTER_S / 2
+    assert watched_seconds(named("rolling-restart")) > 3 * watched_s / 2, "three nodes come back"
+
+
+def test_replicas_that_do_not_get_in_sync_end_a_drill_before_it_harms_anything(monkeypatch):
+    class Late:
+        bootstrap = ()
+
+        def is_replicated(self):
+            return False
+
+        wait = ClusterClient.wait
+
+    monkeypatch.setattr("bench.drill_run.STABLE_MS_MAX", 100)
+    with pytest.raises(DrillError) as told:
+        DrillRun(named("kill-leader"), Late(), ["orders"]).play()
+    assert str(told.value) == (
+        "Not all replicas were in sync within 0.1 s, so nothing was harmed: `rollcall status` says"
+        " which are not."
+    )
 
 
 def test_a_drill_must_be_named(capsys):
