@@ -171,17 +171,17 @@ def _row(measured: CheckMeasure) -> BenchRow:
 
 def _missed(verdict: dict[str, Any]) -> list[str]:
     """Return a sentence for each check that did not find just its planted fault."""
-    from bench.histories.planted import group_of
+    from bench.histories.planted import groups_of
 
     found = {
         name: {example["group_id"] for example in check["examples"]}
         for name, check in verdict["checks"].items()
     }
     return [
-        f"{name} should have found a fault in {group_of(name)} only, and found"
+        f"{name} should have found a fault in {', '.join(sorted(groups_of(name)))} only, and found"
         f" {', '.join(sorted(groups)) or 'nothing'}."
         for name, groups in found.items()
-        if groups != {group_of(name)}
+        if groups != groups_of(name)
     ]
 
 
@@ -190,14 +190,18 @@ def _equal_costs(directory: Path) -> list[str]:
     from pyspark.sql import functions as F  # noqa: N812 - as every PySpark program calls it
 
     from bench.histories.costs import COSTS
-    from bench.histories.planted import FAULTS, group_of, unharmed
+    from bench.histories.planted import FAULTS, group_of, subject_of, unharmed
     from bench.histories.prepared import PreparedHistory
     from bench.histories.store import read_facts, read_run, runs_in
     from bench.histories.verdict import costs_by_group
     from bench.load.spark import local_session
 
     note("Looking at the costs of its groups ...")
-    groups = {name: (group_of(name), unharmed(FAULTS[name].protocol)) for name in COSTS}
+    groups = {
+        name: (group_of(name), unharmed(fault.protocol))
+        for name, fault in FAULTS.items()
+        if subject_of(name) in COSTS
+    }
     (run,) = runs_in(directory)
     facts = read_facts(run)
     with told("Spark cannot compute the costs"):
@@ -216,11 +220,17 @@ def _not_raised(
     groups: Mapping[str, tuple[str, str]], found: Mapping[tuple[str, str], int]
 ) -> list[str]:
     """Compare each cost in its two groups: with its fault, and without one."""
+    from bench.histories.planted import subject_of
+
+    pairs = {
+        name: tuple(found.get((subject_of(name), group), 0) for group in groups[name])
+        for name in groups
+    }
     return [
-        f"{name} should be more in {harmed} than in {other}, and is"
-        f" {found.get((name, harmed), 0)} and {found.get((name, other), 0)}."
+        f"{subject_of(name)} should be more in {harmed} than in {other}, and is"
+        f" {pairs[name][0]} and {pairs[name][1]}."
         for name, (harmed, other) in groups.items()
-        if found.get((name, harmed), 0) <= found.get((name, other), 0)
+        if pairs[name][0] <= pairs[name][1]
     ]
 
 

@@ -39,7 +39,7 @@ SESSION_MS: Final = 3 * TICK_MS
 PROTOCOLS: Final = ("classic", "consumer", "share", "streams")
 HAS_STATIC: Final = frozenset({"classic", "consumer"})
 TICKS_MIN: Final = 24
-GROUPS_MIN: Final = 36
+GROUPS_MIN: Final = 64
 """So many groups have room for every planted fault, and for one group of each protocol without."""
 TAKER, RESTARTER, LEAVER, TWIN, SLEEPER, HEIR = range(6)
 """The members with a part of their own; the others are steady."""

@@ -1,4 +1,4 @@
-"""Faults planted in made histories, one in a group of its own for each check and each cost.
+"""Faults planted in made histories, each in a group of its own: one or more for a check or a cost.
 
 A check that finds no planted fault proves nothing, nor does a cost that is the same without one.
 """
@@ -12,6 +12,7 @@ from pyspark.sql import functions as F  # noqa: N812 - as every PySpark program 
 
 from bench.histories.made import (
     GROUPS_MIN,
+    HAS_STATIC,
     HEIR,
     LEAVER,
     PROTOCOLS,
@@ -46,10 +47,14 @@ NOTHING: Final = "array()"
 
 
 class PlantedFault(NamedTuple):
-    """One row: the protocol of a group that can have the fault, and what plants it in its rows."""
+    """One row: the protocol of a group that can have the fault, and what plants it in its rows.
+
+    ``also`` has the other checks that must find it.
+    """
 
     protocol: str
     plant: Callable[[DataFrame, HistoryShape], DataFrame]
+    also: tuple[str, ...] = ()
 
 
 def with_faults(history: DataFrame, shape: HistoryShape) -> DataFrame:
@@ -79,6 +84,20 @@ def number_of(name: str) -> int:
 def group_of(name: str) -> str:
     """Return the id of the group that has a fault."""
     return f"made-{number_of(name)}"
+
+
+def groups_of(name: str) -> frozenset[str]:
+    """Return the ids of all groups in which a check must find a fault, or a cost must be more."""
+    return frozenset(
+        group_of(each)
+        for each, fault in FAULTS.items()
+        if subject_of(each) == name or name in fault.also
+    )
+
+
+def subject_of(name: str) -> str:
+    """Return the check or the cost that a fault is for: its name up to a colon."""
+    return name.partition(":")[0]
 
 
 def unharmed(protocol: str) -> str:
@@ -200,8 +219,11 @@ def _another(rows: DataFrame, _shape: HistoryShape) -> DataFrame:
 
 def _once_more(rows: DataFrame, shape: HistoryShape) -> DataFrame:
     """Let the group rebalance once more before its end, with the same assignment."""
-    is_last = is_kind(FINAL) | (is_kind(Kind.ASSIGNED) & (F.col("generation") == 4))
-    last = _more(rows, is_last & is_kind(Kind.ASSIGNED), shape.ticks * TICK_MS + 700, generation=5)
+    has_ended = F.col("protocol").isin(*HAS_STATIC) & (F.col("life") == 1) & _of(
+        RESTARTER, Kind.ASSIGNED
+    )  # fmt: skip
+    is_last = is_kind(Kind.ASSIGNED) & (F.col("generation") == 4) & ~has_ended
+    last = _more(rows, is_last, shape.ticks * TICK_MS + 700, generation=5)
     return _changed(last, is_kind(FINAL), generation=5)
 
 
@@ -298,4 +320,7 @@ FAULTS: Final[Mapping[str, PlantedFault]] = {
     "failed-commits": PlantedFault("streams", _one_more(Kind.COMMIT_FAILED)),
     "disconnects": PlantedFault("consumer", _one_more(Kind.DISCONNECTED)),
 }
-"""The faults by the names of the checks that must find them, and of the costs that must grow."""
+"""The faults by the names of the checks that must find them, and of the costs that must grow.
+
+A further fault for the same check or cost has a word after a colon.
+"""

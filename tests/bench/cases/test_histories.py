@@ -10,7 +10,7 @@ pytest.importorskip("pyspark")
 from bench import check
 from bench.cases import histories
 from bench.histories.checks import CHECKS
-from bench.histories.planted import group_of
+from bench.histories.planted import groups_of
 
 
 def verdict(found):
@@ -18,23 +18,25 @@ def verdict(found):
 
 
 def test_a_check_that_misses_its_fault_or_finds_another_is_told():
-    right = verdict(lambda name: [{"group_id": group_of(name)}])
+    right = verdict(lambda name: [{"group_id": group} for group in sorted(groups_of(name))])
     assert histories._missed(right) == []
     right["checks"]["backward"]["examples"] = []
-    right["checks"]["no-owner"]["examples"].append({"group_id": "made-35"})
+    right["checks"]["no-owner"]["examples"].append({"group_id": "made-63"})
+    free, back = (", ".join(sorted(groups_of(name))) for name in ("no-owner", "backward"))
     assert histories._missed(right) == [
-        f"no-owner should have found a fault in {group_of('no-owner')} only, and found"
-        f" {group_of('no-owner')}, made-35.",
-        f"backward should have found a fault in {group_of('backward')} only, and found nothing.",
+        f"no-owner should have found a fault in {free} only, and found {free}, made-63.",
+        f"backward should have found a fault in {back} only, and found nothing.",
     ]
 
 
 def test_a_cost_that_is_the_same_with_its_fault_is_told():
     groups = {"moved": ("a", "b"), "failed": ("c", "d"), "commits": ("e", "f")}
     found = {("moved", "a"): 3, ("moved", "b"): 2, ("commits", "e"): 5, ("commits", "f"): 5}
+    groups["moved: twice"], found["moved", "g"] = ("g", "b"), 2
     assert histories._not_raised(groups, found) == [
         "failed should be more in c than in d, and is 0 and 0.",
         "commits should be more in e than in f, and is 5 and 5.",
+        "moved should be more in g than in b, and is 2 and 2.",
     ]
 
 

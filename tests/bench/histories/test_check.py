@@ -10,6 +10,7 @@ pytest.importorskip("pyspark")
 
 from bench import check
 from bench.histories.checks import CHECKS
+from bench.histories.made import GROUPS_MIN
 from bench.histories.store import FACTS, HistoryError, write_run
 from bench.histories.verdict import HistoryVerdict, missing_members
 from tests.bench.histories.conftest import SHAPE
@@ -55,7 +56,7 @@ def test_two_runs_have_two_verdicts_and_one_exit_code(runs, spark, tmp_path, cap
     out = tmp_path / "verdicts.json"
     assert check.main([str(runs), "--json", str(out)]) == 1
     first, second = capsys.readouterr().out.split("\n\nplanted: ")
-    assert first.startswith("clean: a made history of 36 groups")
+    assert first.startswith(f"clean: a made history of {GROUPS_MIN} groups")
     assert first.endswith("verdict: clean")
     assert all(f"\n{name}: {each.sentence}\n  made-" in second for name, each in CHECKS.items())
     document = json.loads(out.read_text())
@@ -71,7 +72,8 @@ def test_a_clean_run_is_a_success_unless_it_costs_too_much(runs, spark, capsys):
     assert capsys.readouterr().out.endswith("verdict: clean\n")
     assert check.main([run, "--fail-on", "moved>0", "--fail-on", "failed>1000"]) == 1
     assert (
-        "\nmoved is 162, and at most 0 is allowed.\nverdict: NOT CLEAN" in capsys.readouterr().out
+        f"\nmoved is {GROUPS_MIN * 9 // 2}, and at most 0 is allowed.\nverdict: NOT CLEAN"
+        in capsys.readouterr().out
     )
 
 
@@ -119,7 +121,7 @@ def test_a_run_whose_files_are_missing_or_broken_is_told(runs, spark, tmp_path, 
     shutil.copytree(runs / "run_id=clean", run := tmp_path / "run_id=clean")
     shutil.rmtree(run / "kind=left")
     assert check.main([str(run)]) == 2
-    assert "has 0 rows of kind left, and 36 were written." in said(capsys)
+    assert f"has 0 rows of kind left, and {GROUPS_MIN} were written." in said(capsys)
     (broken,) = (run / "kind=fault").glob("*.parquet")
     broken.write_bytes(b"PAR1")
     assert check.main([str(run)]) == 2

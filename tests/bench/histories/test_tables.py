@@ -13,7 +13,7 @@ from bench.histories.checks import CHECKS
 from bench.histories.costs import COSTS
 from bench.histories.episodes import RANKS
 from bench.histories.made import GROUPS_MIN, PROTOCOLS
-from bench.histories.planted import FAULTS, group_of, number_of
+from bench.histories.planted import FAULTS, group_of, number_of, subject_of
 from bench.histories.schema import COLUMNS, KINDS, HistoryRow
 from bench.histories.store import RunFacts
 from protocol.members.history import MemberHistoryEvent, MemberHistoryKind
@@ -45,7 +45,9 @@ def test_a_row_can_hold_all_that_an_event_has():
 
 def test_every_check_and_every_cost_has_a_planted_fault():
     assert not {*CHECKS} & {*COSTS}
-    assert {*FAULTS} == {*CHECKS, *COSTS}
+    assert {subject_of(name) for name in FAULTS} == {*CHECKS, *COSTS}
+    assert {*CHECKS, *COSTS} <= {*FAULTS}, "the first fault of each has its name"
+    assert {name for fault in FAULTS.values() for name in fault.also} <= {*CHECKS}
 
 
 def test_every_fault_has_a_group_of_its_own_and_its_protocol():
