@@ -66,10 +66,27 @@ def _slowest(history: PreparedHistory) -> DataFrame:
 
 
 def _converged(history: PreparedHistory) -> DataFrame:
+    """Count from the last mark: to the end, if a member waits for an assignment then."""
     last = marks(history).groupBy("group_id").agg(F.max("time_ms").alias("marked_ms"))
     settled = rebalances(history).groupBy("group_id").agg(F.max("stable_ms").alias("stable_ms"))
-    took = F.greatest(F.col("stable_ms") - F.col("marked_ms"), F.lit(0))
-    return _value(settled.join(last, "group_id"), F.max(took))
+    in_order = Window.partitionBy(*LIFE).orderBy("sequence")
+    waits = F.when(is_kind(*STOPS), F.lit(True)).when(
+        is_kind(Kind.ASSIGNED, Kind.LEFT, Kind.FAILED, ENDED), F.lit(False)
+    )
+    waiting = (
+        history.milestones.withColumn("waits", F.last(waits, ignorenulls=True).over(in_order))
+        .where(is_kind(FINAL) & F.col("waits"))
+        .select("group_id", F.lit(history.facts.ended_ms).alias("waited_ms"))
+        .distinct()
+    )
+    took = F.coalesce("waited_ms", "stable_ms") - F.col("marked_ms")
+    paid = (
+        last.join(settled, "group_id", "left")
+        .join(waiting, "group_id", "left")
+        .withColumn("took_ms", F.greatest(took, F.lit(0)))
+        .where(F.coalesce("waited_ms", "stable_ms").isNotNull())
+    )
+    return _value(paid, F.max("took_ms"))
 
 
 def _survivor_revocations(history: PreparedHistory) -> DataFrame:
@@ -154,7 +171,8 @@ COSTS: Final[Mapping[str, HistoryCost]] = {
         "the longest time from the cause of a rebalance to the last assignment", "max", _slowest
     ),
     "converged-ms": HistoryCost(
-        "from the last change or fault to the last assignment of a new generation",
+        "from the last change or fault to the last assignment of a new generation, or to the end if"
+        " a member still waits for one",
         "max", _converged,
     ),
     "survivor-revocations": HistoryCost(

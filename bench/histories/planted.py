@@ -233,6 +233,12 @@ def _late(rows: DataFrame, shape: HistoryShape) -> DataFrame:
     return _changed(rows, _assigned(STEADY, 4), time_ms=at_ms, asked_ms=at_ms - 1, sequence=at_ms)
 
 
+def _waits(rows: DataFrame, shape: HistoryShape) -> DataFrame:
+    """Ask a member to join again shortly before the end, and let it wait."""
+    at_ms = shape.ticks * TICK_MS + 700
+    return _told(rows, _assigned(STEADY, 4), at_ms, Kind.REBALANCING, "rebalance_in_progress")
+
+
 def _taken(rows: DataFrame, _shape: HistoryShape) -> DataFrame:
     """Take partitions away from a member that stays."""
     return _changed(rows, _assigned(STEADY, 4), revoked="array('t-1000', 't-1001', 't-1002')")
@@ -308,6 +314,7 @@ FAULTS: Final[Mapping[str, PlantedFault]] = {
     "rebalances": PlantedFault("share", _once_more),
     "slowest-rebalance-ms": PlantedFault("streams", _late),
     "converged-ms": PlantedFault("consumer", _late),
+    "converged-ms: never": PlantedFault("classic", _waits),
     "survivor-revocations": PlantedFault("consumer", _taken),
     "moved": PlantedFault("classic", _swapped),
     "moved-at-least": PlantedFault("streams", _two_leave),
