@@ -9,7 +9,7 @@ from pyspark.sql import functions as F  # noqa: N812 - as every PySpark program 
 
 from bench.histories.episodes import RESTARTED, rebalances
 from bench.histories.ownership import found
-from bench.histories.prepared import EXPELLED, FENCED, LIFE, SIGNS, asked_ms, is_kind
+from bench.histories.prepared import CLASSIC, EXPELLED, FENCED, LIFE, SIGNS, asked_ms, is_kind
 from protocol.members.history import MemberHistoryKind as Kind
 
 if TYPE_CHECKING:
@@ -64,13 +64,17 @@ def restart_rebalanced(history: PreparedHistory) -> DataFrame:
 def expelled_early(history: PreparedHistory) -> DataFrame:
     """Find members that were expelled before their session timeout was over.
 
-    Those that had been asked to join again are left out: their rebalance timeout may be shorter.
+    Those that had been asked to join again are left out, and members of classic groups between
+    their join and their assignment: their rebalance timeout may be shorter, and is not known.
     """
     in_order = Window.partitionBy(*LIFE).orderBy("sequence")
+    waits = (F.col("kind_before") == str(Kind.REBALANCING)) | (
+        (F.col("kind_before") == str(Kind.JOINED)) & (F.col("protocol") == CLASSIC)
+    )
     early = (
         history.milestones.withColumn("kind_before", F.lag("kind").over(in_order))
         .where(is_kind(Kind.LOST, Kind.FAILED) & F.col("error").isin(*EXPELLED))
-        .where(F.col("kind_before") != str(Kind.REBALANCING))
+        .where(~waits)
         .join(history.lives.select(*LIFE, F.col("session_timeout_ms").alias("session")), list(LIFE))
         .withColumn("after_ms", F.col("time_ms") - F.col("renewed_ms"))
         .where(F.col("after_ms") < F.col("session"))

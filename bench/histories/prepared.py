@@ -42,9 +42,11 @@ ROUTINE: Final = (
 _READ: Final = "read"
 
 FENCED: Final = "fenced_instance_id"
+UNRELEASED: Final = "unreleased_instance_id"
 EXPELLED: Final = ("unknown_member_id", "fenced_member_epoch")
 """Errors that tell a member that its group goes on without it."""
 
+CLASSIC: Final = "classic"
 SHARED: Final = "share"
 """The protocol whose members may share partitions."""
 
@@ -59,7 +61,7 @@ def _renews() -> Column:
 
     A commit renews the session of a member of a classic group only, as in Kafka.
     """
-    is_classic = F.col("protocol") == "classic"
+    is_classic = F.col("protocol") == CLASSIC
     return is_kind(*TOLD, Kind.REBALANCING) | (is_kind(Kind.COMMITTED) & is_classic)
 
 
@@ -69,7 +71,7 @@ def _is_written() -> Column:
     That of a classic group is written with its assignments, here and in Kafka: after a failover
     between JoinGroup and SyncGroup it begins again.
     """
-    is_classic = F.col("protocol") == "classic"
+    is_classic = F.col("protocol") == CLASSIC
     return is_kind(Kind.ASSIGNED) | (is_kind(*TOLD) & ~is_classic)
 
 
@@ -148,8 +150,8 @@ def _milestones(history: PreparedHistory) -> DataFrame:
     found = (
         history.rows.where(F.col("member").isNotNull())
         .drop("offsets")
-        .withColumn("sign_ms", F.max(F.when(is_kind(*SIGNS), asked_ms())).over(so_far))
-        .withColumn("renewed_ms", F.max(F.when(_renews(), asked_ms())).over(so_far))
+        .withColumn("sign_ms", F.max(F.when(is_kind(*SIGNS), F.col("asked_ms"))).over(so_far))
+        .withColumn("renewed_ms", F.max(F.when(_renews(), F.col("asked_ms"))).over(so_far))
         .withColumn("gap", gap)
         .withColumn("told", F.max(F.when(_is_written(), F.col("generation"))).over(before))
         .withColumn("was_fenced", F.max(fenced).over(before))
