@@ -5,7 +5,7 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from bench.histories import membership, offsets, ownership
+from bench.histories import membership, offsets, ownership, tenures
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -52,9 +52,9 @@ CHECKS: Final[Mapping[str, HistoryCheck]] = {
         ownership.unassigned,
     ),
     "backward": HistoryCheck(
-        "A member was told an older generation or epoch after a newer one.",
+        "A member was told an older generation or epoch after it or its group had a newer one.",
         Severity.BROKEN, "KIP-848: epochs only grow",
-        ownership.backward,
+        tenures.backward,
     ),
     "lost-commit": HistoryCheck(
         "An acknowledged commit was not there when it was read later.",

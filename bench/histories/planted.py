@@ -17,6 +17,7 @@ from bench.histories.made import (
     LEAVER,
     PROTOCOLS,
     RESTARTER,
+    SLEEPER,
     TAKER,
     TICK_MS,
     TWIN,
@@ -156,6 +157,17 @@ def _older(rows: DataFrame, shape: HistoryShape) -> DataFrame:
     """Tell a member an old generation in one heartbeat."""
     is_last = F.col("time_ms") >= shape.ticks * TICK_MS
     return _changed(rows, _of(STEADY, Kind.HEARTBEAT) & is_last, generation=1)
+
+
+def _newcomer_behind(rows: DataFrame, _shape: HistoryShape) -> DataFrame:
+    """Let the next life of a static member join in an old generation."""
+    return _changed(rows, _of(RESTARTER, Kind.JOINED) & (F.col("life") == 2), generation=3)
+
+
+def _joined_behind(rows: DataFrame, shape: HistoryShape) -> DataFrame:
+    """Let a member that was expelled join in a generation that is old for the others."""
+    is_back = F.col("time_ms") >= shape.back * TICK_MS
+    return _changed(rows, _of(SLEEPER, Kind.JOINED) & is_back, generation=1)
 
 
 def _lost(rows: DataFrame, _shape: HistoryShape) -> DataFrame:
@@ -302,6 +314,8 @@ FAULTS: Final[Mapping[str, PlantedFault]] = {
     "two-owners-in-generation": PlantedFault("classic", _given_twice),
     "no-owner": PlantedFault("share", _forgotten),
     "backward": PlantedFault("streams", _older),
+    "backward: static": PlantedFault("classic", _newcomer_behind),
+    "backward: another": PlantedFault("streams", _joined_behind),
     "lost-commit": PlantedFault("classic", _lost),
     "rolled-back": PlantedFault("streams", _rolled_back),
     "static-moved": PlantedFault("consumer", _moved),
