@@ -5,7 +5,7 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from bench.histories import membership, offsets, ownership, tenures
+from bench.histories import instances, membership, offsets, ownership, tenures
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -84,7 +84,17 @@ CHECKS: Final[Mapping[str, HistoryCheck]] = {
     "fenced-wrongly": HistoryCheck(
         "A member was fenced, and nobody had joined under its instance id after it.",
         Severity.BROKEN, "Kafka's test_static_consumer_persisted_after_rejoin",
-        membership.fenced_wrongly,
+        instances.fenced_wrongly,
+    ),
+    "zombie-served": HistoryCheck(
+        "A member was served after another one had joined under its instance id.",
+        Severity.BROKEN, "KIP-345 and KIP-848: an instance id has one member",
+        instances.zombie_served,
+    ),
+    "refused-wrongly": HistoryCheck(
+        "A member was refused its instance id, and nobody else could have it.",
+        Severity.BROKEN, "KIP-848: UNRELEASED_INSTANCE_ID",
+        instances.refused_wrongly,
     ),
     "expelled-early": HistoryCheck(
         "A member was expelled before its session timeout was over.",

@@ -9,7 +9,7 @@ from pyspark.sql import functions as F  # noqa: N812 - as every PySpark program 
 
 from bench.histories.episodes import RESTARTED, rebalances
 from bench.histories.ownership import found
-from bench.histories.prepared import CLASSIC, EXPELLED, FENCED, LIFE, SIGNS, asked_ms, is_kind
+from bench.histories.prepared import CLASSIC, EXPELLED, LIFE, SIGNS, asked_ms, is_kind
 from protocol.members.history import MemberHistoryKind as Kind
 
 if TYPE_CHECKING:
@@ -25,33 +25,6 @@ def came_back(history: PreparedHistory) -> DataFrame:
     ).dropDuplicates(list(LIFE))
     text = "%s was served as %s after it had been fenced"
     return found(served, "member", "time_ms", text, "member", "member_id")
-
-
-def fenced_wrongly(history: PreparedHistory) -> DataFrame:
-    """Find members that were fenced though nobody joined under their instance id after them."""
-    fenced = (
-        history.milestones.where(F.col("error") == FENCED)
-        .groupBy(*LIFE, "instance_id")
-        .agg(F.min("time_ms").alias("time_ms"))
-        .join(history.lives.select(*LIFE, "joined_asked_ms"), list(LIFE), "left")
-    )
-    newer = history.lives.select(
-        "group_id",
-        "instance_id",
-        F.col("life").alias("newer_life"),
-        "started_ms",
-        F.greatest("started_ms", "joined_ms").alias("latest_ms"),
-    )
-    is_newer = (
-        (F.col("newer_life") != F.col("life"))
-        & (F.col("started_ms") <= F.col("time_ms"))
-        & (F.col("latest_ms") >= F.coalesce("joined_asked_ms", F.lit(0)))
-    )
-    wrong = fenced.join(newer, ["group_id", "instance_id"], "left").groupBy(
-        *LIFE, "time_ms"
-    ).agg(F.max(F.coalesce(is_newer, F.lit(False))).alias("is_right"))  # fmt: skip
-    text = "%s was fenced, and nobody had joined as %s after it"
-    return found(wrong.where(~F.col("is_right")), "member", "time_ms", text, "member", "member")
 
 
 def restart_rebalanced(history: PreparedHistory) -> DataFrame:

@@ -23,8 +23,8 @@ from bench.histories.made import (
     TWIN,
     made_groups,
 )
-from bench.histories.prepared import FENCED, is_kind
-from bench.histories.schema import COLUMNS, FETCHED, FINAL
+from bench.histories.prepared import FENCED, UNRELEASED, is_kind
+from bench.histories.schema import COLUMNS, ENDED, FETCHED, FINAL
 from protocol.members.history import MemberHistoryKind as Kind
 
 if TYPE_CHECKING:
@@ -200,6 +200,39 @@ def _fenced(rows: DataFrame, shape: HistoryShape) -> DataFrame:
     return _told(rows, like, shape.restarted * TICK_MS + 590, Kind.FAILED, FENCED)
 
 
+def _fenced_too_early(rows: DataFrame, shape: HistoryShape) -> DataFrame:
+    """Fence a static member when its next life has started, and has not asked to join."""
+    like = _assigned(RESTARTER, 4) & (F.col("life") == 1)
+    return _told(rows, like, shape.restarted * TICK_MS + 655, Kind.FAILED, FENCED)
+
+
+def _fenced_newer(rows: DataFrame, shape: HistoryShape) -> DataFrame:
+    """Fence the twin in place of the older life, which goes on and joins once more."""
+    at_ms = (shape.doubled + 1) * TICK_MS
+    older = rows.where(~_of(TWIN, Kind.FAILED))
+    is_twin = (F.col("member") == f"m-{TWIN}") & (F.col("life") == 2)
+    is_later = is_kind(FINAL) | (F.col("time_ms") > at_ms)
+    kept = _changed(older, is_twin & is_later, life=1, member_id=f"'m-{TWIN}-1'")
+    told = _told(kept, is_twin & is_kind(Kind.ASSIGNED), at_ms + 20, Kind.FAILED, FENCED)
+    like = _assigned(TWIN, 4) & (F.col("life") == 1)
+    joined = _more(told, like, at_ms + 200, kind=f"'{Kind.JOINED}'", owned="null", assigned="null")
+    return _more(joined, like, at_ms + 300)
+
+
+def _kept(rows: DataFrame, shape: HistoryShape) -> DataFrame:
+    """Serve an older life, and do not fence it, when another one has its instance id."""
+    at_ms = (shape.doubled + 3) * TICK_MS
+    ends = _changed(rows, _of(TWIN, Kind.FAILED), kind=f"'{ENDED}'", time_ms=at_ms, sequence=at_ms,
+                    asked_ms="null", error="null")  # fmt: skip
+    return _served(ends, shape)
+
+
+def _unreleased(rows: DataFrame, _shape: HistoryShape) -> DataFrame:
+    """Refuse the only process with an instance id once, before it joins."""
+    like = _of(OTHER, Kind.JOINED)
+    return _told(rows, like, 20, Kind.RETRIED, UNRELEASED)
+
+
 def _expelled(rows: DataFrame, shape: HistoryShape) -> DataFrame:
     """Tell a member that heartbeats that it is no member."""
     at_ms = (shape.ticks - 1) * TICK_MS + 200
@@ -322,6 +355,10 @@ FAULTS: Final[Mapping[str, PlantedFault]] = {
     "static-rebalanced": PlantedFault("consumer", _once_more),
     "fenced-came-back": PlantedFault("classic", _served),
     "fenced-wrongly": PlantedFault("classic", _fenced),
+    "fenced-wrongly: early": PlantedFault("classic", _fenced_too_early),
+    "fenced-wrongly: newer": PlantedFault("classic", _fenced_newer, also=("zombie-served",)),
+    "zombie-served": PlantedFault("classic", _kept),
+    "refused-wrongly": PlantedFault("consumer", _unreleased),
     "expelled-early": PlantedFault("share", _expelled),
     "not-converged": PlantedFault("consumer", _behind),
     "members": PlantedFault("share", _another),
