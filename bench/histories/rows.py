@@ -5,7 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from bench.histories.schema import ENDED, FETCHED, FINAL, GROUP, STARTED, HistoryRow
+from bench.histories.schema import (
+    COMMITTING,
+    ENDED,
+    FETCHED,
+    FINAL,
+    GROUP,
+    STARTED,
+    HistoryRow,
+)
 from protocol.members.history import MemberHistoryKind
 
 if TYPE_CHECKING:
@@ -26,7 +34,7 @@ class HistoryLife:
 
     ``started_ms`` may be None where the driver does not know it. ``ended_ms`` is when the run ended
     the life; ``seen_ms`` when it was last observed: None if it had ended. ``holds`` and
-    ``generation`` are what it had then.
+    ``generation`` are what it had then. ``open_commits`` had no answer in the end.
     """
 
     group_id: str
@@ -41,6 +49,7 @@ class HistoryLife:
     seen_ms: int | None = None
     holds: tuple[TopicPartition, ...] = ()
     generation: int | None = None
+    open_commits: Sequence[Mapping[TopicPartition, int]] = ()
 
 
 def life_rows(life: HistoryLife) -> Iterator[HistoryRow]:
@@ -93,6 +102,24 @@ def life_rows(life: HistoryLife) -> Iterator[HistoryRow]:
             generation=life.generation,
             owned=_names(life.holds),
         )
+    yield from _open_commits(about, life, sequence + 2, member_id)
+
+
+def _open_commits(
+    about: HistoryRow, life: HistoryLife, sequence: int, member_id: str | None
+) -> Iterator[HistoryRow]:
+    """Return a row for each commit that may be there without having been acknowledged."""
+    last_ms = life.seen_ms if life.ended_ms is None else life.ended_ms
+    if last_ms is None:
+        last_ms = max((event.time_ms for event in life.events[-1:]), default=life.started_ms or 0)
+    for number, offsets in enumerate(life.open_commits):
+        yield about._replace(
+            kind=COMMITTING,
+            time_ms=last_ms,
+            sequence=sequence + number,
+            member_id=member_id,
+            offsets={f"{topic}-{index}": offset for (topic, index), offset in offsets.items()},
+        )
 
 
 def _event_row(
@@ -120,11 +147,23 @@ def _event_row(
 
 
 def group_row(
-    group_id: str, protocol: str, time_ms: int, partitions: Sequence[TopicPartition]
+    group_id: str,
+    protocol: str,
+    time_ms: int,
+    partitions: Sequence[TopicPartition],
+    others: Sequence[TopicPartition] = (),
 ) -> HistoryRow:
-    """Return the row of a group, whose members subscribe to these partitions."""
+    """Return the row of a group, whose members subscribe to these partitions.
+
+    Some of them subscribe to the ``others`` for a time.
+    """
     return HistoryRow(
-        kind=GROUP, time_ms=time_ms, group_id=group_id, protocol=protocol, owned=_names(partitions)
+        kind=GROUP,
+        time_ms=time_ms,
+        group_id=group_id,
+        protocol=protocol,
+        assigned=_names(others) or None,
+        owned=_names(partitions),
     )
 
 

@@ -68,7 +68,9 @@ COLUMNS: Final[Mapping[str, HistoryColumn]] = {
     ),
     "generation": HistoryColumn("int", "the generation; of other than classic groups the epoch"),
     "assigned": HistoryColumn(
-        "array<string>", "of assigned: the partitions that the coordinator assigned, as topic-index"
+        "array<string>",
+        "of assigned: the partitions that the coordinator assigned, as topic-index. Of group: other"
+        " partitions that some of its members subscribe to for a time; null: none",
     ),
     "owned": HistoryColumn(
         "array<string>",
@@ -87,6 +89,7 @@ SCHEMA: Final = ", ".join(f"{name} {column.type}" for name, column in COLUMNS.it
 STARTED: Final = "started"
 ENDED: Final = "ended"
 FINAL: Final = "final"
+COMMITTING: Final = "committing"
 FETCHED: Final = "fetched"
 GROUP: Final = "group"
 CHANGE: Final = "change"
@@ -108,6 +111,7 @@ KINDS: Final[Mapping[str, str]] = {
     MemberHistoryKind.LEFT: "the member left; a static one of a classic group just stopped",
     ENDED: "the run ended the life: its process was told to stop, or was killed",
     FINAL: "what the member held when the run ended; lives that ended before have none",
+    COMMITTING: "a commit had no answer yet when the life, or the record of it, ended",
     FETCHED: "committed offsets as the coordinator returned them; at the least in the end",
     CHANGE: "the run changed a group: a deploy, a restart, more members",
     FAULT: "the run did something to the cluster",

@@ -221,6 +221,7 @@ def story_of(member: Member, seen_ms: int | None) -> MemberTimeline:
         events=tuple(member.history),
         seen_ms=seen_ms,
         holds=member.partitions,
+        open_commits=member.open_commits,
     )
 
 

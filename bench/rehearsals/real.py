@@ -21,6 +21,7 @@ from bench.rehearsals.crowd import (
 )
 from bench.rehearsals.stages import connections_to
 from bench.scenarios.faults import missed, next_try_ms, word_of
+from bench.scenarios.members import session_timeouts
 from bench.scenarios.record import ScenarioRecord
 from bench.scenarios.simulated import POLL_MS, SETTLE_MS
 from bench.scenarios.values import Protocol as GroupProtocol
@@ -148,6 +149,7 @@ class _Play:
                 ended_ms=ended_ms,
                 committed=self._committed(),
                 partitions=scenario.partitions_by_group(),
+                sessions=session_timeouts(scenario),
                 late=counts[LATE],
                 requests=counts[REQUESTS],
                 late_requests=counts[LATE_REQUESTS],

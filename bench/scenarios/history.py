@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, Final
 
 from bench.histories.rows import HistoryLife, fetched_row, group_row, life_rows, mark_row
 from bench.histories.schema import CHANGE, FAULT, SCHEMA
-from bench.scenarios.members import SESSION_TIMEOUT_MS
+from bench.scenarios.members import session_timeouts
 from bench.scenarios.values import Protocol
-from protocol.config import Configs
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -22,7 +21,7 @@ if TYPE_CHECKING:
     from bench.histories.store import RunFacts
     from bench.scenarios.plan import ScenarioPlan
     from bench.scenarios.record import LifeRecord, ScenarioRecord
-    from bench.scenarios.scenario import Group, Scenario
+    from bench.scenarios.scenario import Scenario
 
 
 ROWS_AT_ONCE: Final = 200_000
@@ -43,24 +42,21 @@ def rows_of_run(
     """Return the rows of a run that are not about a life."""
     began_ms = record.changed_ms - plan.changed_ms
     groups = {group.name: group for group in scenario.groups}
+    others = scenario.other_partitions_by_group()
     for name, group in groups.items():
-        yield group_row(name, group.protocol.value, began_ms, record.partitions[name])
+        yield group_row(name, group.protocol.value, began_ms, record.partitions[name], others[name])
         for behaviour in group.behaviours:
             word = type(behaviour).__struct_config__.tag
             yield mark_row(CHANGE, began_ms + behaviour.at, str(word), name)
     for fault in scenario.faults:
         yield mark_row(FAULT, began_ms + fault.at, str(type(fault).__struct_config__.tag))
-    yield from _fetched(record)
+    yield from _fetched(scenario, record)
 
 
 def rows_of_lives(scenario: Scenario, lives: Iterable[LifeRecord]) -> Iterator[HistoryRow]:
     """Return the rows of some lives; Spark's tasks may call it, each with a part of all."""
     groups = {group.name: group for group in scenario.groups}
-    sessions = {
-        (group.name, protocol): _session_timeout_ms(scenario, group, protocol)
-        for group in scenario.groups
-        for protocol in Protocol
-    }
+    sessions = session_timeouts(scenario)
     for each in lives:
         group = groups[each.life.group]
         protocol = each.life.protocol or group.protocol
@@ -102,17 +98,6 @@ def facts_of(name: str, scenario: Scenario, record: ScenarioRecord) -> RunFacts:
     )
 
 
-def _session_timeout_ms(scenario: Scenario, group: Group, protocol: Protocol) -> int:
-    """Return after how long without a heartbeat a member may be expelled.
-
-    One that does not revoke its partitions in its rebalance timeout may be, too.
-    """
-    if protocol is Protocol.CLASSIC:
-        return group.session_timeout_ms or SESSION_TIMEOUT_MS
-    session_ms = Configs(scenario.configs).integer(f"group.{protocol}.session.timeout.ms")
-    return min(session_ms, group.rebalance_timeout_ms)
-
-
 def _life(protocol: Protocol, each: LifeRecord, session_timeout_ms: int) -> HistoryLife:
     life, timeline = each.life, each.timeline
     return HistoryLife(
@@ -128,17 +113,23 @@ def _life(protocol: Protocol, each: LifeRecord, session_timeout_ms: int) -> Hist
         seen_ms=timeline.seen_ms,
         holds=timeline.holds,
         generation=timeline.events[-1].generation if timeline.events else None,
+        open_commits=timeline.open_commits,
     )
 
 
-def _fetched(record: ScenarioRecord) -> Iterator[HistoryRow]:
-    """Return the committed offsets, which were read after all that members did."""
+def _fetched(scenario: Scenario, record: ScenarioRecord) -> Iterator[HistoryRow]:
+    """Return the committed offsets, which were read after all that members did.
+
+    They were read of every group that can have some, also of one that has none.
+    """
     last_ms = max(
         (event.time_ms for each in record.lives for event in each.timeline.events[-1:]),
         default=record.ended_ms,
     )
-    by_group: dict[str, dict[str, int]] = {}
+    by_group: dict[str, dict[str, int]] = {
+        group.name: {} for group in scenario.groups if group.protocol is not Protocol.SHARE
+    }
     for (group, topic, index), offset in record.committed.items():
-        by_group.setdefault(group, {})[f"{topic}-{index}"] = offset
+        by_group[group][f"{topic}-{index}"] = offset
     for group, offsets in by_group.items():
         yield fetched_row(group, max(last_ms, record.ended_ms) + 1, offsets)

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Final
 
 from bench.load.live import SETTINGS, story_of
 from bench.scenarios.record import LifeRecord
+from bench.scenarios.values import Protocol
+from protocol.config import Configs
 from protocol.members.assignors import ClassicAssignor
 from protocol.members.classic import MemberConfig
 from protocol.members.share import ShareMemberConfig
@@ -49,6 +51,25 @@ def settings_of(group: Group, life: Life, group_id: str) -> AnyConfig:
         # Its state is on a volume of its own, and the id of its process with it.
         return replace(made, instance_id=life.name, process_id=life.name)
     return made
+
+
+def session_timeouts(scenario: Scenario) -> dict[tuple[str, Protocol | None], int]:
+    """Return after how long without a heartbeat a member may be expelled, by group and protocol.
+
+    None is the group's own protocol. A member of another type than classic that does not revoke its
+    partitions in its rebalance timeout may be expelled, too.
+    """
+    configs, found = Configs(scenario.configs), {}
+    for group in scenario.groups:
+        for protocol in (None, *Protocol):
+            own = protocol or group.protocol
+            if own is Protocol.CLASSIC:
+                timeout_ms = group.session_timeout_ms or SESSION_TIMEOUT_MS
+            else:
+                session_ms = configs.integer(f"group.{own}.session.timeout.ms")
+                timeout_ms = min(session_ms, group.rebalance_timeout_ms)
+            found[group.name, protocol] = timeout_ms
+    return found
 
 
 @dataclass(slots=True)
@@ -117,6 +138,10 @@ class ClusterNames:
                 timeline,
                 events=tuple(map(self._event, timeline.events)),
                 holds=self.back(timeline.holds),
+                open_commits=[
+                    dict(zip(self.back(each), each.values(), strict=True))
+                    for each in timeline.open_commits
+                ],
             ),
         )
 

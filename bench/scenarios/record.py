@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from bench.scenarios.plan import Life
+    from bench.scenarios.values import Protocol
     from failover.drills.verdict import MemberTimeline
     from protocol.members.history import MemberHistoryEvent
     from protocol.wire.embedded import TopicPartition
@@ -55,6 +56,8 @@ class ScenarioRecord:
     (:class:`bench.client.due_times.SendCounts`); in virtual time none are, nor are they counted.
     ``stalled_ms`` is the longest stall of the process that runs the members.
     ``marks`` say what happened, behaviours and faults, and how long after ``began_ms``.
+    ``sessions``: after how long without a heartbeat a member may be expelled, by its group and its
+    protocol, as in :class:`~bench.scenarios.plan.Life`.
     ``lost`` has a sentence for each process that was lost with its members' histories; so many
     members are ``missing``. ``missed`` has one for each fault that did not happen.
     ``clock_error_ms``: how far the members' clocks may differ.
@@ -76,6 +79,7 @@ class ScenarioRecord:
     missing: int = 0
     missed: Sequence[str] = ()
     clock_error_ms: int = 0
+    sessions: Mapping[tuple[str, Protocol | None], int] = field(default_factory=dict)
     by_group: Mapping[str, Sequence[LifeRecord]] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -295,18 +299,56 @@ def _backward(record: ScenarioRecord) -> list[str]:
 
 
 def _unassigned(record: ScenarioRecord) -> list[str]:
-    """Find partitions that nobody holds in the end, though their group has members."""
-    found = []
+    """Find partitions that nobody holds in the end, though their group has members.
+
+    While the session of a member that vanished may still last, they are :func:`ended_early`.
+    """
+    return [
+        f"{len(free)} partitions of {group} have no owner, such as {topic}-{index}"
+        for group, free in _free(record)
+        if not _waits(record, group)
+        for topic, index in free[:1]
+    ]
+
+
+def ended_early(record: ScenarioRecord) -> list[str]:
+    """Say which groups have partitions without an owner, and wait for the end of a session."""
+    return [
+        f"{len(free)} partitions of {group}, such as {topic}-{index}, have no owner in the end, and"
+        " the session of a member that vanished was not over: the run ended too early."
+        for group, free in _free(record)
+        if _waits(record, group)
+        for topic, index in free[:1]
+    ]
+
+
+def _free(record: ScenarioRecord) -> Iterator[tuple[str, list[TopicPartition]]]:
+    """Yield the groups with the partitions that nobody holds in the end, if they have members."""
     for group, partitions in record.partitions.items():
         lives = [each for each in record.of_group(group) if each.timeline.seen_ms is not None]
         held = {partition for each in lives for partition in each.timeline.holds}
-        free = [partition for partition in partitions if partition not in held]
-        if lives and free:
-            topic, index = free[0]
-            found.append(
-                f"{len(free)} partitions of {group} have no owner, such as {topic}-{index}"
-            )
-    return found
+        if lives:
+            yield group, [partition for partition in partitions if partition not in held]
+
+
+def _waits(record: ScenarioRecord, group: str) -> bool:
+    """Whether the coordinator may still wait for a member that vanished.
+
+    It then holds partitions for it, or a rebalance of the whole group waits for it.
+    """
+    lives = record.of_group(group)
+    seen_ms = max((each.timeline.seen_ms or 0 for each in lives), default=0)
+    return any(_may_be_known(record, each, seen_ms) for each in lives)
+
+
+def _may_be_known(record: ScenarioRecord, each: LifeRecord, at_ms: int) -> bool:
+    """Whether a life has ended, and the coordinator may still wait for its member."""
+    ended = [event for event in each.timeline.events if event.kind in ENDS]
+    if ended and not (each.timeline.is_static and ended[-1].kind is MemberHistoryKind.LEFT):
+        return False
+    ended_ms = ended[-1].time_ms if ended else each.ended_ms
+    session_ms = record.sessions.get((each.life.group, each.life.protocol), 0)
+    return ended_ms is not None and ended_ms + session_ms > at_ms
 
 
 def _as_drill(record: ScenarioRecord) -> DrillRecord:

@@ -214,3 +214,19 @@ class Scenario(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
             ]
             for group in self.groups
         }
+
+    def other_partitions_by_group(self) -> dict[str, list[TopicPartition]]:
+        """Return the partitions that some members of each group subscribe to for a time."""
+        return {
+            group.name: [
+                (topic, index)
+                for topic in dict.fromkeys(
+                    topic
+                    for behaviour in group.behaviours
+                    for topic in getattr(behaviour, "topics", ())
+                )
+                if topic not in group.topics
+                for index in range(self.topics[topic].partitions)
+            ]
+            for group in self.groups
+        }

@@ -26,6 +26,7 @@ from bench.scenarios.members import (
     LifeTimes,
     has_unowned,
     life_record,
+    session_timeouts,
     settings_of,
 )
 from bench.scenarios.plan import Freeze, Leave, Life, Start, Subscribe, Thaw, Vanish
@@ -164,6 +165,7 @@ class _Play:
             ended_ms=ended_ms,
             committed=self._committed(),
             partitions=scenario.partitions_by_group(),
+            sessions=session_timeouts(scenario),
             began_ms=began_ms,
             marks=tuple(self._marks),
             missed=tuple(self._missed),

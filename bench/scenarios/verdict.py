@@ -7,7 +7,7 @@ from enum import Enum
 from typing import TYPE_CHECKING, Any, Final
 
 from bench.scenarios.measures import MEASURES
-from bench.scenarios.record import CHECKS, GroupCosts, costs
+from bench.scenarios.record import CHECKS, GroupCosts, costs, ended_early
 from bench.scenarios.scenario import BASE
 
 if TYPE_CHECKING:
@@ -254,7 +254,7 @@ def judge(
         stalled_ms=record.stalled_ms,
         missing=record.missing,
         variant=variant,
-        notes=notes,
+        notes=(*notes, *ended_early(record)),
     )
 
 

@@ -41,6 +41,7 @@ class MemberTimeline:
     it keeps its partitions in a rebalance, but for those that it loses (KIP-429). ``seen_ms`` is
     when it
     was last observed and ``holds`` what it held then; a life that the drill ended has no such time.
+    ``open_commits`` are those of its commits that had no answer then, or when it ended.
     """
 
     group_id: str
@@ -51,6 +52,7 @@ class MemberTimeline:
     is_cooperative: bool = False
     seen_ms: int | None = None
     holds: tuple[TopicPartition, ...] = ()
+    open_commits: Sequence[Mapping[TopicPartition, int]] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -122,6 +122,14 @@ class MemberClient(ABC):
         """Whether the member has left or failed permanently."""
         return self._is_done
 
+    @property
+    def open_commits(self) -> tuple[dict[TopicPartition, int], ...]:
+        """The offsets of commits without an answer: the one in flight, and those that wait."""
+        in_flight = self._in_flight
+        is_sent = in_flight is not None and in_flight.message.__api_key__ == OFFSET_COMMIT
+        found = (self._committing if is_sent else {}, self._uncommitted)
+        return tuple(dict(each) for each in found if each)
+
     # Called by the driver.
 
     def poll(self, now: int) -> list[Outgoing]:

@@ -40,10 +40,10 @@ def life(name, number, *events, started_ms=0, ended_ms=None):
     return LifeRecord(Life("a", name, number), started_ms, ended_ms, timeline)
 
 
-def record(*lives, committed=None):
+def record(*lives, committed=None, session_ms=100):
     return ScenarioRecord(
         lives=lives, changed_ms=100, ended_ms=1_000, committed=committed or {},
-        partitions={"a": (T0, T1)},
+        partitions={"a": (T0, T1)}, sessions={("a", None): session_ms},
     )  # fmt: skip
 
 
@@ -210,3 +210,23 @@ def test_a_group_that_was_still_forming_at_the_first_change_is_told():
     verdict = judge(FORMING, late, "real")
     told = "2 partitions had no owner yet when the first change came, of a: the figures"
     assert verdict.remarked[0].startswith(told)
+
+
+@pytest.mark.parametrize("session_ms", [499, 501])
+def test_a_run_may_end_before_the_session_of_a_member_that_vanished(session_ms):
+    gone = life("x", 1, event(10, J, 1), event(20, A, 1, T0), ended_ms=500)
+    found = judge(FORMING, record(gone, SHARED.lives[1], session_ms=session_ms), "simulated")
+    broken = found.found.get("partitions without an owner in the end", ())
+    assert list(broken) == (
+        [] if session_ms > 500 else ["1 partitions of a have no owner, such as t-0"]
+    )
+    assert ("the run ended too early" in " ".join(found.notes)) == (session_ms > 500)
+
+
+def test_a_member_that_left_has_no_session_unless_it_is_a_static_one_that_stopped():
+    stopped = event(490, MemberHistoryKind.LEFT, 1)
+    dynamic = life("x", 1, event(10, J, 1), event(20, A, 1, T0), stopped, ended_ms=480)
+    static = replace(dynamic, timeline=replace(dynamic.timeline, is_static=True))
+    for each, broken in ((dynamic, True), (static, False)):
+        run = record(each, SHARED.lives[1], session_ms=10_000)
+        assert bool(CHECKS["partitions without an owner in the end"](run)) == broken
