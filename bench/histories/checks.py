@@ -5,7 +5,7 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from bench.histories import instances, membership, offsets, ownership, tenures
+from bench.histories import bounces, instances, membership, offsets, ownership, settled, tenures
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -51,6 +51,21 @@ CHECKS: Final[Mapping[str, HistoryCheck]] = {
         Severity.BROKEN, "Kafka's test_valid_assignment",
         ownership.unassigned,
     ),
+    "ended-early": HistoryCheck(
+        "A partition has no owner in the end, and the session of a vanished member still lasted.",
+        Severity.SUSPECT, "KIP-62: the session timeout",
+        ownership.ended_early,
+    ),
+    "incomplete": HistoryCheck(
+        "A partition had no owner for long, though every member had its assignment.",
+        Severity.BROKEN, "Kafka's test_valid_assignment",
+        settled.incomplete,
+    ),
+    "foreign-partition": HistoryCheck(
+        "A partition was assigned that is not of a topic of its group.",
+        Severity.BROKEN, "Kafka's test_valid_assignment",
+        ownership.foreign,
+    ),
     "backward": HistoryCheck(
         "A member was told an older generation or epoch after it or its group had a newer one.",
         Severity.BROKEN, "KIP-848: epochs only grow",
@@ -66,10 +81,20 @@ CHECKS: Final[Mapping[str, HistoryCheck]] = {
         Severity.BROKEN, "Jepsen's nonmonotonic-poll, of offsets",
         offsets.rolled_back,
     ),
+    "uncommitted": HistoryCheck(
+        "A committed offset was read that nobody had committed.",
+        Severity.BROKEN, "Jepsen's linearizable registers",
+        offsets.uncommitted,
+    ),
+    "never-read": HistoryCheck(
+        "The acknowledged commits of a group were never read, and so not checked.",
+        Severity.SUSPECT, "Jepsen's lost-write, of offsets",
+        offsets.never_read,
+    ),
     "static-moved": HistoryCheck(
-        "A static member lost partitions in a restart without a new generation.",
+        "A static member lost partitions in a restart, and nothing else had happened.",
         Severity.BROKEN, "KIP-345, Kafka's test_static_consumer_bounce",
-        ownership.static_moved,
+        bounces.static_moved,
     ),
     "static-rebalanced": HistoryCheck(
         "The restart of a static member within its session caused a rebalance.",

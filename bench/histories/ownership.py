@@ -81,32 +81,48 @@ def owned_in_generation(history: PreparedHistory) -> DataFrame:
 
 def unassigned(history: PreparedHistory) -> DataFrame:
     """Find partitions that nobody owns in the end, though their group has members."""
-    there = history.milestones.where(is_kind(FINAL))
-    owned = there.select("group_id", F.explode("owned").alias("partition")).distinct()
-    alive = there.select("group_id").distinct()
-    all_ = history.groups.select("group_id", F.explode("owned").alias("partition"))
-    free = all_.join(alive, "group_id", "left_semi").join(
-        owned, ["group_id", "partition"], "left_anti"
-    )
+    free = history.once("free", _free).where(~F.col("waits"))
     end = F.lit(history.facts.ended_ms)
     return found(free, "partition", end, "%s has no owner in the end", "partition")
 
 
-def static_moved(history: PreparedHistory) -> DataFrame:
-    """Find static members that lost partitions in a restart, though no generation was new."""
-    in_order = Window.partitionBy("group_id", "instance_id").orderBy("time_ms", "life", "sequence")
-    lost = (
-        history.milestones.where(is_kind(Kind.ASSIGNED) & F.col("instance_id").isNotNull())
-        .withColumn("life_before", F.lag("life").over(in_order))
-        .withColumn("generation_before", F.lag("generation").over(in_order))
-        .withColumn("lost", F.array_except(F.lag("assigned").over(in_order), F.col("assigned")))
-        .where(F.col("life_before") < F.col("life"))
-        .where((F.col("generation_before") == F.col("generation")) & (F.size("lost") > 0))
-        .withColumn("count", F.size("lost"))
-        .withColumn("first", F.element_at("lost", 1))
+def ended_early(history: PreparedHistory) -> DataFrame:
+    """Find the same in groups in which the session of a member that vanished may still last.
+
+    The coordinator holds partitions for that member, or the whole group waits for it.
+    """
+    free = history.once("free", _free).where("waits")
+    end = F.lit(history.facts.ended_ms)
+    text = "%s has no owner in the end, and the session of a member that vanished was not over"
+    return found(free, "partition", end, text, "partition")
+
+
+def _free(history: PreparedHistory) -> DataFrame:
+    """Return the partitions without an owner in the end, of groups with members.
+
+    ``waits``: the session of a member of the group that vanished may still last.
+    """
+    there = history.milestones.where(is_kind(FINAL))
+    owned = there.select("group_id", F.explode("owned").alias("partition")).distinct()
+    alive = there.groupBy("group_id").agg(F.max("time_ms").alias("seen_ms"))
+    ends = history.milestones.where(is_kind(Kind.LEFT, Kind.FAILED))
+    over = ends.where(is_kind(Kind.FAILED) | F.col("instance_id").isNull()).select(*LIFE)
+    expires_ms = F.col("ended_ms") + F.col("session_timeout_ms")
+    waits = (
+        history.lives.where(~F.col("is_there") & F.col("ended_ms").isNotNull())
+        .join(over.distinct(), list(LIFE), "left_anti")
+        .join(alive, "group_id")
+        .where(expires_ms.isNull() | (expires_ms > F.col("seen_ms")))
+        .select("group_id", F.lit(True).alias("waits"))
+        .distinct()
     )
-    text = "%s restarted in generation %s and lost %s partitions, such as %s"
-    return found(lost, "member", "time_ms", text, "member", "generation", "count", "first")
+    return (
+        history.groups.select("group_id", F.explode("owned").alias("partition"))
+        .join(alive, "group_id", "left_semi")
+        .join(owned, ["group_id", "partition"], "left_anti")
+        .join(waits, "group_id", "left")
+        .withColumn("waits", F.coalesce("waits", F.lit(False)))
+    )
 
 
 def not_converged(history: PreparedHistory) -> DataFrame:
@@ -118,6 +134,19 @@ def not_converged(history: PreparedHistory) -> DataFrame:
     )
     text = "%s is in generation %s in the end, and its group in %s"
     return found(behind, "member", "time_ms", text, "member", "generation", "newest")
+
+
+def foreign(history: PreparedHistory) -> DataFrame:
+    """Find partitions that were assigned, and are not of a topic that the group subscribes to."""
+    own = history.groups.groupBy("group_id").agg(
+        F.flatten(F.collect_list(F.concat("owned", F.coalesce("others", F.array())))).alias("own")
+    )
+    assigned = history.milestones.where(is_kind(Kind.ASSIGNED)).join(own, "group_id")
+    strangers = F.array_except("assigned", "own")
+    others = assigned.where(F.size(strangers) > 0).withColumn("partition", F.explode(strangers))
+    text = "%s was assigned to %s, and no member subscribes to it"
+    return found(others.dropDuplicates([*LIFE, "partition"]), "partition", "time_ms", text,
+                 "partition", "member")  # fmt: skip
 
 
 def backward(history: PreparedHistory) -> DataFrame:

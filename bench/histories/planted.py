@@ -176,9 +176,37 @@ def _lost(rows: DataFrame, _shape: HistoryShape) -> DataFrame:
 
 
 def _rolled_back(rows: DataFrame, shape: HistoryShape) -> DataFrame:
-    """Let offsets be read that are not there in the end, though nobody was told that they are."""
+    """Let offsets be read that are not there in the end, of a commit without an answer."""
     more = "transform_values(offsets, (_, at) -> at + 5)"
-    return _more(rows, is_kind(FETCHED), shape.ticks * TICK_MS + 900, offsets=more)
+    at_ms = shape.ticks * TICK_MS + 900
+    read = _more(rows, is_kind(FETCHED), at_ms, offsets=more)
+    return _of_steady(read, is_kind(FETCHED) & (F.col("time_ms") == at_ms), at_ms - 10,
+                      kind=f"'{Kind.COMMIT_FAILED}'", error="'disconnected'")  # fmt: skip
+
+
+def _of_steady(rows: DataFrame, like: Column, at_ms: int, **columns: object) -> DataFrame:
+    """Add rows like those of a group, and let them be a member's."""
+    return _more(rows, like, at_ms, member=f"'m-{STEADY}'", life=1, member_id=f"'m-{STEADY}-1'",
+                 **columns)  # fmt: skip
+
+
+def _all_gone(rows: DataFrame, _shape: HistoryShape) -> DataFrame:
+    """Let no committed offset be there in the end."""
+    return _changed(rows, is_kind(FETCHED), offsets="map_filter(offsets, (_, at) -> at < 0)")
+
+
+def _never_read(rows: DataFrame, _shape: HistoryShape) -> DataFrame:
+    """Let nobody read the committed offsets."""
+    return rows.where(~is_kind(FETCHED))
+
+
+def _refused_and_written(rows: DataFrame, shape: HistoryShape) -> DataFrame:
+    """Refuse a commit, and let its offsets be there in the end all the same."""
+    more = "transform_values(offsets, (_, at) -> at + 5)"
+    at_ms = shape.ticks * TICK_MS + 800
+    refused = _of_steady(rows, is_kind(FETCHED), at_ms, kind=f"'{Kind.COMMIT_FAILED}'",
+                         error="'illegal_generation'", offsets=more)  # fmt: skip
+    return _changed(refused, is_kind(FETCHED), offsets=more)
 
 
 def _moved(rows: DataFrame, _shape: HistoryShape) -> DataFrame:
@@ -186,6 +214,40 @@ def _moved(rows: DataFrame, _shape: HistoryShape) -> DataFrame:
     where = _assigned(RESTARTER, 4) & (F.col("life") == 2)
     less = "slice(assigned, 2, 100)"
     return _changed(rows, where, owned=less, assigned=less)
+
+
+def _moved_for_nothing(rows: DataFrame, shape: HistoryShape) -> DataFrame:
+    """Let the restart of a static member cause a rebalance, in which it changes its place."""
+    since_ms = shape.restarted * TICK_MS + 600
+    others = _assigned(RESTARTER, 4) | _assigned(LEAVER, 4) | (F.col("life") == 2)
+    is_early = F.col("time_ms") < since_ms
+    last = is_kind(Kind.ASSIGNED) & (F.col("generation") == 4) & is_early & ~others
+    again = _more(rows, last, since_ms + 80, generation=5, revoked="null")
+    told = is_kind(Kind.JOINED, Kind.ASSIGNED, Kind.HEARTBEAT, FINAL)
+    later = _changed(again, told & (F.col("time_ms") > since_ms), generation=5)
+    return _swapped_in(later, 5, RESTARTER, STEADY)
+
+
+def _left_out(rows: DataFrame, shape: HistoryShape) -> DataFrame:
+    """Give a partition to nobody, until the group rebalances once more before its end."""
+    less = "slice(assigned, 2, 100)"
+    where = _assigned(STEADY, 4)
+    return _changed(_once_more(rows, shape), where, owned=less, assigned=less)
+
+
+def _foreign(rows: DataFrame, _shape: HistoryShape) -> DataFrame:
+    """Assign a partition that there is not."""
+    return _changed(rows, _assigned(STEADY, 4), assigned="concat(assigned, array('x-9'))")
+
+
+def _ended_early(rows: DataFrame, shape: HistoryShape) -> DataFrame:
+    """End the run soon after a member vanished."""
+    at_ms = shape.ticks * TICK_MS + 700
+    none = "null"
+    gone = _more(rows.where(~_of(STEADY, FINAL)), _assigned(STEADY, 4), at_ms, kind=f"'{ENDED}'",
+                 assigned=none, owned=NOTHING, generation=none, asked_ms=none)  # fmt: skip
+    return gone.where((F.col("member") != f"m-{STEADY}") | (F.col("time_ms") <= at_ms)
+                      | F.col("member").isNull())  # fmt: skip
 
 
 def _served(rows: DataFrame, shape: HistoryShape) -> DataFrame:
@@ -291,8 +353,12 @@ def _taken(rows: DataFrame, _shape: HistoryShape) -> DataFrame:
 
 def _swapped(rows: DataFrame, _shape: HistoryShape) -> DataFrame:
     """Let two members change their places in a rebalance."""
-    last = (is_kind(Kind.ASSIGNED) & (F.col("generation") == 4)) | is_kind(FINAL)
-    for member, owner in ((STEADY, OTHER), (OTHER, STEADY)):
+    return _swapped_in(rows, 4, STEADY, OTHER)
+
+
+def _swapped_in(rows: DataFrame, generation: int, one: int, another: int) -> DataFrame:
+    last = (is_kind(Kind.ASSIGNED) & (F.col("generation") == generation)) | is_kind(FINAL)
+    for member, owner in ((one, another), (another, one)):
         where = last & (F.col("member") == f"m-{member}")
         new = f"array('t-{2 * owner}', 't-{2 * owner + 1}')"
         rows = _changed(rows, where, owned=new, assigned=f"if(assigned is null, null, {new})")
@@ -308,7 +374,7 @@ def _two_leave(rows: DataFrame, shape: HistoryShape) -> DataFrame:
         {"member": F.lit(f"m-{OTHER}"), "instance_id": F.lit(None).cast("string"),
          "member_id": F.lit(f"m-{OTHER}-1")}
     )  # fmt: skip
-    both = rows.where(~is_late).unionByName(gone)
+    both = rows.where(~F.coalesce(is_late, F.lit(False))).unionByName(gone)
     takes = _assigned(STEADY, 4) | _of(STEADY, FINAL)
     more = f"concat(owned, array('t-{2 * OTHER}', 't-{2 * OTHER + 1}'))"
     return _changed(both, takes, owned=more, assigned=f"if(assigned is null, null, {more})")
@@ -346,12 +412,21 @@ FAULTS: Final[Mapping[str, PlantedFault]] = {
     "two-owners": PlantedFault("consumer", _given_too_early),
     "two-owners-in-generation": PlantedFault("classic", _given_twice),
     "no-owner": PlantedFault("share", _forgotten),
+    "ended-early": PlantedFault("share", _ended_early),
+    "incomplete": PlantedFault("streams", _left_out),
+    "foreign-partition": PlantedFault("streams", _foreign),
     "backward": PlantedFault("streams", _older),
     "backward: static": PlantedFault("classic", _newcomer_behind),
     "backward: another": PlantedFault("streams", _joined_behind),
     "lost-commit": PlantedFault("classic", _lost),
+    "lost-commit: all": PlantedFault("classic", _all_gone),
     "rolled-back": PlantedFault("streams", _rolled_back),
+    "uncommitted": PlantedFault("classic", _refused_and_written),
+    "never-read": PlantedFault("streams", _never_read),
     "static-moved": PlantedFault("consumer", _moved),
+    "static-moved: new generation": PlantedFault(
+        "consumer", _moved_for_nothing, ("static-rebalanced",)
+    ),
     "static-rebalanced": PlantedFault("consumer", _once_more),
     "fenced-came-back": PlantedFault("classic", _served),
     "fenced-wrongly": PlantedFault("classic", _fenced),

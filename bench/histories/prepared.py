@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 from pyspark.sql import Window
 from pyspark.sql import functions as F  # noqa: N812 - as every PySpark program calls it
 
-from bench.histories.schema import ENDED, FETCHED, FINAL, GROUP, STARTED
+from bench.histories.schema import COMMITTING, ENDED, FETCHED, FINAL, GROUP, STARTED
 from protocol.members.history import MemberHistoryKind as Kind
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ HEARD: Final = (Kind.ASSIGNED, Kind.HEARTBEAT)
 """What keeps a member in its group."""
 
 ROUTINE: Final = (
-    Kind.HEARTBEAT, Kind.COMMITTED, Kind.COMMIT_FAILED, Kind.RETRIED, Kind.DISCONNECTED,
+    Kind.HEARTBEAT, Kind.COMMITTED, Kind.COMMIT_FAILED, Kind.RETRIED, Kind.DISCONNECTED, COMMITTING,
 )  # fmt: skip
 """Kinds of rows that are no milestones."""
 
@@ -136,7 +136,8 @@ def _milestones(history: PreparedHistory) -> DataFrame:
     longest time up to this row between two heartbeats since the change. ``told``: the greatest
     written generation before this row.
     ``was_fenced``: as which member id the member was fenced before. A routine row that
-    contradicts one of these, or changes what the member owns, is among the milestones, too.
+    contradicts one of these, tells a new epoch, or changes what the member owns, is among the
+    milestones, too.
     """
     in_order = Window.partitionBy(*LIFE).orderBy("sequence")
     so_far = in_order.rowsBetween(Window.unboundedPreceding, Window.currentRow)
@@ -161,7 +162,10 @@ def _milestones(history: PreparedHistory) -> DataFrame:
     is_odd = (is_kind(*TOLD) & (F.col("generation") < F.col("told"))) | (
         is_kind(*SIGNS) & (F.col("was_fenced") == F.col("member_id"))
     )
-    is_news = F.col("owned").isNotNull()
+    is_newer = is_kind(Kind.HEARTBEAT) & (F.col("protocol") != "classic") & (
+        F.col("generation") > F.col("told")
+    )  # fmt: skip
+    is_news = F.col("owned").isNotNull() | F.coalesce(is_newer, F.lit(False))
     return found.where(~is_kind(*ROUTINE) | is_news | is_odd)
 
 
@@ -217,8 +221,9 @@ def _spans(history: PreparedHistory) -> DataFrame:
 
 
 def _groups(history: PreparedHistory) -> DataFrame:
-    """Each group with its protocol and all its partitions."""
-    return history.rows.where(is_kind(GROUP)).select("group_id", "protocol", "owned")
+    """Each group with its protocol, all its partitions, and others that some members have."""
+    others = F.col("assigned").alias("others")
+    return history.rows.where(is_kind(GROUP)).select("group_id", "protocol", "owned", others)
 
 
 def _reads(history: PreparedHistory) -> DataFrame:
