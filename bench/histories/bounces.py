@@ -39,7 +39,9 @@ def static_moved(history: PreparedHistory) -> DataFrame:
         .withColumn("life_before", F.lag("life").over(in_order))
         .withColumn("generation_before", F.lag("generation").over(in_order))
         .withColumn("lost", F.array_except(F.lag("assigned").over(in_order), F.col("assigned")))
+        .withColumn("protocol_before", F.lag("protocol").over(in_order))
         .where(F.col("life_before") < F.col("life"))
+        .where(F.col("protocol_before") == F.col("protocol"))  # an offline migration begins anew
         .where(F.size("lost") > 0)
         .withColumn("count", F.size("lost"))
         .withColumn("first", F.element_at("lost", 1))

@@ -246,6 +246,17 @@ def _bounce_after_another_member_left(group):
 
 
 @written()
+def _offline_migration(group):
+    group.up(1_000, "static a", 1, 0, 1)
+    group.row("left", 60_000, "static a", owned=[])
+    group.up(70_000, "static a", 1, 0, life=2)
+    group.rows[-3:] = [each._replace(protocol="consumer") for each in group.rows[-3:]]
+    group.up(70_000, "static b", 1, 1)
+    group.end("static a", 1, 0, life=2)
+    group.end("static b", 1, 1)
+
+
+@written()
 def _bounce_with_a_fault(group):
     group.rows.append(HistoryRow("fault", 61_000, group_id=group.name, cause="kill"))
     _bounced(group)
