@@ -374,7 +374,11 @@ def _two_leave(rows: DataFrame, shape: HistoryShape) -> DataFrame:
         {"member": F.lit(f"m-{OTHER}"), "instance_id": F.lit(None).cast("string"),
          "member_id": F.lit(f"m-{OTHER}-1")}
     )  # fmt: skip
-    both = rows.where(~F.coalesce(is_late, F.lit(False))).unionByName(gone)
+    late = F.coalesce(is_late, F.lit(False))
+    heirs = rows.where(late & is_kind(Kind.COMMITTED)).withColumns(
+        {"member": F.lit(f"m-{STEADY}"), "member_id": F.lit(f"m-{STEADY}-1")}
+    )
+    both = rows.where(~late).unionByName(gone).unionByName(heirs)
     takes = _assigned(STEADY, 4) | _of(STEADY, FINAL)
     more = f"concat(owned, array('t-{2 * OTHER}', 't-{2 * OTHER + 1}'))"
     return _changed(both, takes, owned=more, assigned=f"if(assigned is null, null, {more})")

@@ -240,11 +240,14 @@ def costs_by_group(history: PreparedHistory) -> DataFrame:
 
 
 def _outcomes(found: DataFrame) -> tuple[CheckOutcome, ...]:
-    """Count what was found, and fetch the first examples of each check."""
+    """Count what was found, and fetch examples of each check: first one of each group."""
     kept = found.localCheckpoint()
-    of_check = Window.partitionBy("check").orderBy("group_id", "time_ms", "subject", "text")
-    first = kept.withColumn("rank", F.row_number().over(of_check)).where(
-        F.col("rank") <= EXAMPLES_MAX
+    of_group = Window.partitionBy("check", "group_id").orderBy("time_ms", "subject", "text")
+    of_check = Window.partitionBy("check").orderBy("turn", "group_id")
+    first = (
+        kept.withColumn("turn", F.row_number().over(of_group))
+        .withColumn("rank", F.row_number().over(of_check))
+        .where(F.col("rank") <= EXAMPLES_MAX)
     )
     counts = {row["check"]: row["count"] for row in kept.groupBy("check").count().collect()}
     examples: dict[str, list[CheckFinding]] = {name: [] for name in CHECKS}
