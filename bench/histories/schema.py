@@ -13,8 +13,8 @@ from protocol.members.history import MemberHistoryKind
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-VERSION: Final = 1
-"""The version of the schema. A change of a column's meaning, name or type increases it."""
+VERSION: Final = 2
+"""The version of the schema: it grows with a change of columns, or of a run's rows."""
 
 
 class HistoryRow(NamedTuple):
