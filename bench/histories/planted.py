@@ -209,11 +209,13 @@ def _refused_and_written(rows: DataFrame, shape: HistoryShape) -> DataFrame:
     return _changed(refused, is_kind(FETCHED), offsets=more)
 
 
-def _moved(rows: DataFrame, _shape: HistoryShape) -> DataFrame:
-    """Let a static member lose a partition in its restart."""
+def _moved(rows: DataFrame, shape: HistoryShape) -> DataFrame:
+    """Let a static member lose a partition in its restart, and have it again soon after."""
     where = _assigned(RESTARTER, 4) & (F.col("life") == 2)
+    at_ms = (shape.restarted + 2) * TICK_MS + 40
+    again = _more(rows, where, at_ms)
     less = "slice(assigned, 2, 100)"
-    return _changed(rows, where, owned=less, assigned=less)
+    return _changed(again, where & (F.col("time_ms") < at_ms), owned=less, assigned=less)
 
 
 def _moved_for_nothing(rows: DataFrame, shape: HistoryShape) -> DataFrame:
