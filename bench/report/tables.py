@@ -32,15 +32,11 @@ def table(rows: Sequence[BenchRow]) -> str:
 
 
 def document(
-    benchmark: str,
-    rows: Iterable[BenchRow],
-    limits: Sequence[CheckedLimit] = (),
-    broken: Sequence[str] = (),
+    benchmark: str, rows: Iterable[BenchRow], limits: Sequence[CheckedLimit] = ()
 ) -> dict[str, Any]:
     """Return all measurements, round by round, with a description of the machine.
 
-    With limits, it says of each whether it was kept; ``broken`` has a sentence for each that was
-    not.
+    With limits, it says of each whether it was kept.
     """
     return {
         "benchmark": benchmark,
@@ -59,18 +55,12 @@ def document(
             for row in rows
         ],
         **({"limits": [each.document() for each in limits]} if limits else {}),
-        **({"broken": [*broken]} if broken else {}),
     }
 
 
-def as_json(
-    benchmark: str,
-    rows: Iterable[BenchRow],
-    limits: Sequence[CheckedLimit] = (),
-    broken: Sequence[str] = (),
-) -> str:
+def as_json(benchmark: str, rows: Iterable[BenchRow], limits: Sequence[CheckedLimit] = ()) -> str:
     """Return :func:`document` as text."""
-    return json.dumps(document(benchmark, rows, limits, broken), indent=2) + "\n"
+    return json.dumps(document(benchmark, rows, limits), indent=2) + "\n"
 
 
 def _is_contest(servers: Sequence[str]) -> bool:

@@ -1,15 +1,11 @@
 """What ``rollcall bench`` says to a wrong command line."""
 
-import json
 import subprocess
 import sys
 
 import pytest
 
-from bench import all_benchmarks, cli
-from bench.cli import BENCHES, STANDALONE, ClusterBench, main, of_type
-from bench.report.limits import FigureLimit
-from bench.report.rounds import BenchRow
+from bench.cli import BENCHES, STANDALONE, main, of_type
 from tests.waiting import patient
 
 
@@ -77,51 +73,3 @@ def test_ray_is_not_imported_before_a_benchmark_has_its_token():
     """Ray reads how to authenticate when it is imported; the cluster starts later."""
     code = "import sys, bench.cli; assert 'ray' not in sys.modules"
     subprocess.run([sys.executable, "-c", code], check=True, timeout=patient(60))
-
-
-@pytest.fixture
-def bounded(monkeypatch):
-    """A benchmark that takes no time, whose figure may be at most 3 and is 2.5 or 4."""
-
-    def measured(value):
-        row = BenchRow(case="joins", server="rollcall", rounds=({"x_percent": value},))
-        limit = FigureLimit(figure="x_percent", most=3)
-        bench = ClusterBench("x", lambda *_: [row], frozenset(), has_peer=False, limits=[limit])
-        monkeypatch.setattr(cli, "BENCHES", {"bounded": bench})
-        return bench
-
-    return measured
-
-
-def test_a_limit_that_is_exceeded_is_a_failure_said_in_one_sentence(bounded, tmp_path, capsys):
-    bounded(4.0)
-    told, page = tmp_path / "told.json", tmp_path / "page.md"
-    assert main(["bounded", "--json", str(told), "--report", str(page)]) == 1
-    line = "limit: x_percent of at most 3: NOT KEPT: 4 (joins)."
-    assert capsys.readouterr().err == f"rollcall: bounded exceeded a limit: {line}\n"
-    assert json.loads(told.read_text())["broken"] == [line]
-    assert "**NOT CLEAN**" in page.read_text()
-
-
-def test_a_limit_that_is_kept_is_no_failure(bounded, tmp_path, capsys):
-    bounded(2.5)
-    told = tmp_path / "told.json"
-    assert main(["bounded", "--json", str(told)]) == 0
-    assert capsys.readouterr().err == ""
-    assert "broken" not in json.loads(told.read_text())
-
-
-def test_all_benchmarks_keep_the_figures_of_one_that_exceeds_a_limit(
-    bounded, tmp_path, monkeypatch
-):
-    """As of a part that says why it fails, and not as of one that could not be measured."""
-    bounded(4.0)
-
-    def run(command, **_):
-        return subprocess.CompletedProcess(command, main(command[3:]))
-
-    monkeypatch.setattr(all_benchmarks.subprocess, "run", run)
-    measured = all_benchmarks._run(["bounded"], 60)
-    assert measured is not None
-    assert measured["broken"] == ["limit: x_percent of at most 3: NOT KEPT: 4 (joins)."]
-    assert [row["rounds"] for row in measured["rows"]] == [[{"x_percent": 4.0}]]
