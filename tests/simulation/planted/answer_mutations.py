@@ -382,7 +382,7 @@ PLANTED: tuple[tuple[Callable[[], list[Patch]], int, str], ...] = (
     (tombstones_not_replayed, 0, "a standby deletes nothing"),
     (tombstones_not_compacted, 7, "the state on disk keeps what is deleted"),
     (who_left_comes_back, 0, "a member that leaves stays"),
-    (who_leaves_is_away_for_a_while, 15, "a member that leaves is kept for its session timeout"),
+    (who_leaves_is_away_for_a_while, 83, "a member that leaves is kept for its session timeout"),
     (offsets_never_expire, 1, "offsets never expire"),
     (offsets_expire_early, 143, "offsets expire early"),
     (offsets_of_members_expire, 15, "offsets expire though members use them"),
