@@ -91,6 +91,7 @@ WAITING: Final = [
 
 COMPUTING: Final = [
     Part("simulation", ["tests/simulation"], only_computes=True),
+    Part("scenarios", ["tests/bench/scenarios"], only_computes=True),
     Part("protocol", ["tests/protocol"], only_computes=True),
     Part(
         "core",
