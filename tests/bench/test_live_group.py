@@ -121,7 +121,7 @@ def test_groups_of_every_type_are_imported_from_a_live_cluster(
 ) -> None:
     bootstrap = ":".join(map(str, node.address))
     types = WORKLOAD.group_types("live")
-    with stable(node, WORKLOAD, "live"):
+    with stable([node.address], WORKLOAD, "live"):
         for group_id in WORKLOAD.group_ids("live"):
             assert main(["--from-group", group_id, "--bootstrap", bootstrap]) == 0
             made = parse("s", capsys.readouterr().out)
