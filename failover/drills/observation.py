@@ -77,12 +77,12 @@ def judge_observed(drill: Drill, seen: Observation) -> Verdict:
         ),
         VerdictRow(
             name="a group without an answer, max ms",
-            value=max(longest(each, lambda sight: sight.state is not None) for each in of_group),
+            value=max((longest(each, _is_answered) for each in of_group), default=0),
             limit=expect.silent_ms_max,
         ),
         VerdictRow(
             name="a group not Stable, max ms",
-            value=max(longest(each, lambda sight: sight.is_calm) for each in of_group),
+            value=max((longest(each, _is_calm) for each in of_group), default=0),
         ),
         VerdictRow(
             name="to full replication, ms",
@@ -214,6 +214,14 @@ def longest(after: Sequence[GroupSight], holds: Callable[[GroupSight], bool]) ->
     times = [sight.time_ms for sight in after if holds(sight)]
     times = [after[0].time_ms, *times, after[-1].time_ms]
     return max(end - begin for begin, end in pairwise(times))
+
+
+def _is_answered(sight: GroupSight) -> bool:
+    return sight.state is not None
+
+
+def _is_calm(sight: GroupSight) -> bool:
+    return sight.is_calm
 
 
 def after_fault(seen: Observation) -> dict[str, list[GroupSight]]:
