@@ -73,7 +73,7 @@ def _without_a_reason(history: PreparedHistory, lost: DataFrame) -> DataFrame:
         .withColumn("generation_before", F.lag("generation").over(in_order))
         .withColumn("after_ms", F.lag("joined_ms").over(in_order))
     )
-    kept = _lives(history).where("is_back").select(*LIFE)
+    kept = history.once("bounces", _lives).where("is_back").select(*LIFE)
     moved = (
         lost.join(steps, ["group_id", "generation", "generation_before"])
         .join(kept, list(LIFE), "left_semi")
@@ -107,7 +107,7 @@ def _lives(history: PreparedHistory) -> DataFrame:
 
 def _stirs(history: PreparedHistory) -> DataFrame:
     """Return what may cause a rebalance, but restarts of static members: from when, to when."""
-    lives = _lives(history)
+    lives = history.once("bounces", _lives)
     session = F.col("session_timeout_ms").alias("session")
     known = lives.select(*LIFE, "is_back", "is_followed", session)
     in_order = Window.partitionBy(*LIFE).orderBy("sequence")

@@ -39,7 +39,7 @@ def incomplete(history: PreparedHistory) -> DataFrame:
         .select("group_id", "time_ms", "partition")
     )
     free = (
-        holes.join(_first_owned(history), "group_id")
+        holes.join(history.once("first-owned", _first_owned), "group_id")
         .where(F.col("first_ms") <= F.col("time_ms"))
         .join(covered, ["group_id", "time_ms", "partition"], "left_anti")
     )
@@ -64,7 +64,9 @@ def _holes(history: PreparedHistory) -> DataFrame:
     Every row of a group is a step that changes sums over its members: how many there are, the
     generations that they were told, how many partitions they own. So nothing is compared in pairs.
     """
-    firsts = _first_owned(history).select("group_id", F.col("first_ms").alias("time_ms"))
+    firsts = history.once("first-owned", _first_owned).select(
+        "group_id", F.col("first_ms").alias("time_ms")
+    )
     steps = reduce(
         lambda one, other: one.unionByName(other, allowMissingColumns=True),
         (
