@@ -20,9 +20,10 @@ from bench.rehearsals.crowd import (
     PlannedCrowd,
 )
 from bench.rehearsals.stages import connections_to
-from bench.scenarios.faults import missed, next_try_ms, word_of
+from bench.scenarios.faults import word_of
 from bench.scenarios.members import session_timeouts
 from bench.scenarios.record import ScenarioRecord
+from bench.scenarios.retries import retry
 from bench.scenarios.simulated import POLL_MS, SETTLE_MS
 from bench.scenarios.values import Protocol as GroupProtocol
 from failover.drills.checked import DrillError
@@ -236,14 +237,13 @@ class _Play:
 
     def _try_again(self, fault: Fault, due_ms: int) -> None:
         tried_ms = max(due_ms, int(self._now_ms()))
-        again_ms = next_try_ms(fault, tried_ms, self._scenario.duration)
-        if again_ms is None:
-            self._missed.append(missed(fault, self._scenario.groups[0].name, tried_ms))
-            self._say(tried_ms, self._missed[-1])
-            return
-        if due_ms == fault.at:
-            self._say(due_ms, f"{word_of(fault)}: nobody leads now, so it is tried again")
-        self._later(again_ms, self._fault, fault, again_ms)
+        later = retry(fault, self._scenario, due_ms, tried_ms)
+        if later.sentence:
+            self._say(tried_ms, later.sentence)
+        if later.again_ms is not None:
+            self._later(later.again_ms, self._fault, fault, later.again_ms)
+        else:
+            self._missed.append(later.sentence)
 
     def _coordinator(self, fault: Fault) -> int | None:
         """Return the node that coordinates the group of a fault, if one does."""

@@ -15,9 +15,6 @@ from bench.scenarios.values import Duration
 
 NODES: Final = 3
 """The nodes of the cluster of a scenario with faults."""
-RETRY_MS: Final = 500
-WITHIN_MS: Final = 30_000
-"""A fault that no node can suffer when it is due is tried again so often, and for so long."""
 Node = Annotated[int, Meta(ge=0, lt=NODES)]
 
 
@@ -69,19 +66,3 @@ Fault: TypeAlias = KillCoordinator | RestartCoordinator | FreezeCoordinator | Cu
 def word_of(fault: Fault) -> str:
     """Return the ``do`` of a fault."""
     return str(type(fault).__struct_config__.tag)
-
-
-def next_try_ms(fault: Fault, tried_ms: int, duration_ms: int) -> int | None:
-    """Return when to try a fault again that no node could suffer; None: it does not happen."""
-    again_ms = tried_ms + RETRY_MS
-    return again_ms if again_ms <= min(fault.at + WITHIN_MS, duration_ms - 1) else None
-
-
-def missed(fault: Fault, first_group: str, tried_ms: int) -> str:
-    """Return the sentence about a fault that did not happen, though it was tried until then."""
-    if fault.node is None:
-        why = f"nobody led the partition of group {fault.group or first_group}"
-    else:
-        why = f"node {fault.node} was down"
-    for_s = (tried_ms - fault.at) / 1000
-    return f"{word_of(fault)} at {fault.at / 1000:g} s did not happen: {why} for {for_s:g} s"

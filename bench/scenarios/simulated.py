@@ -16,8 +16,6 @@ from bench.scenarios.faults import (
     FreezeCoordinator,
     KillCoordinator,
     RestartCoordinator,
-    missed,
-    next_try_ms,
     word_of,
 )
 from bench.scenarios.members import (
@@ -31,6 +29,7 @@ from bench.scenarios.members import (
 )
 from bench.scenarios.plan import Freeze, Leave, Life, Start, Subscribe, Thaw, Vanish
 from bench.scenarios.record import ScenarioRecord
+from bench.scenarios.retries import retry
 from bench.scenarios.values import Protocol
 from failover.drills.checked import DrillError
 from failover.routing import partition_for
@@ -214,14 +213,13 @@ class _Play:
             self._say(due_ms, f"{word_of(fault)} node {node}")
             FAULTS[type(fault)](self, node, fault)
             return
-        again_ms = next_try_ms(fault, due_ms, self._scenario.duration)
-        if again_ms is None:
-            self._missed.append(missed(fault, self._scenario.groups[0].name, due_ms))
-            self._say(due_ms, self._missed[-1])
-            return
-        if due_ms == fault.at:
-            self._say(due_ms, f"{word_of(fault)}: nobody can suffer it now, so it is tried again")
-        self._world.after(again_ms - due_ms, self._fault, fault, again_ms)
+        later = retry(fault, self._scenario, due_ms, due_ms)
+        if later.sentence:
+            self._say(due_ms, later.sentence)
+        if later.again_ms is not None:
+            self._world.after(later.again_ms - due_ms, self._fault, fault, later.again_ms)
+        else:
+            self._missed.append(later.sentence)
 
     def _target(self, fault: Fault) -> int | None:
         """Return the node that a fault hits: the coordinator of its group, or that it names."""

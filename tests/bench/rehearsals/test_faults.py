@@ -18,7 +18,7 @@ faults = [{{ do = "freeze", at = "20s", for = "5s" }}]
 name = "a"
 topics = ["t"]
 """
-WAITS = (20_000, "freeze: nobody leads now, so it is tried again")
+WAITS = (20_000, "freeze: nobody can suffer it now, so it is tried again")
 
 
 class Stage(SimpleNamespace):
