@@ -176,7 +176,7 @@ def _revokes(group: Group, place: Place) -> Iterator[Mistake]:
 def _assignor(group: Group, place: Place) -> Iterator[Mistake]:
     if group.assignor is None:
         return
-    if Protocol.CLASSIC not in _protocols(group):
+    if Protocol.CLASSIC not in protocols_of(group):
         why = f"the coordinator assigns to members of {group.protocol} groups"
         yield (*place, "assignor"), f"group {group.name}: assignor is for classic members: {why}."
 
@@ -268,7 +268,7 @@ def _repeats(told: Autoscale | Churn | Flap, place: Place, about: str) -> Iterat
 
 def _reason(group: Group, told: PollTimeout, place: Place, about: str) -> Iterator[Mistake]:
     """Refuse a reason that nobody tells: static members do not leave (KIP-345, KIP-800)."""
-    tells = Protocol.CLASSIC in _protocols(group) and not group.static
+    tells = Protocol.CLASSIC in protocols_of(group) and not group.static
     if told.reason != POLL_TIMEOUT and not tells:
         why = "only dynamic classic members tell a reason when they leave."
         yield (*place, "reason"), f"{about}: {why}"
@@ -293,7 +293,7 @@ def _pods_max(group: Group) -> int:
     return most + group.surge(most) if is_deployed else most
 
 
-def _protocols(group: Group) -> set[Protocol | None]:
+def protocols_of(group: Group) -> set[Protocol | None]:
     """Return the protocols of all revisions of a group."""
     deploys = (each for each in group.behaviours if isinstance(each, RollingDeploy))
     return {group.protocol, *(each.protocol for each in deploys)}

@@ -6,13 +6,15 @@ All run at once, on one coordinator. ``ROLLCALL_TESTS_BOTH_TIMES=few`` takes som
 
 import os
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from typing import Any, Final, NamedTuple
 
 import pytest
+from msgspec.structs import replace
 
 from actors.cli.client import shown
 from bench.rehearsals import real
+from bench.rehearsals.agreement import TOLERATED, disagreements
 from bench.rehearsals.guest import GuestCluster, guest_stage
 from bench.scenarios import simulated
 from bench.scenarios.files import found_variants, names, parse
@@ -30,13 +32,7 @@ EVERY: Final = ASKED == "all"
 DIVISOR: Final = 1.0 if EVERY else 8.0 / max(1.0, PATIENCE / 2)
 """So much shorter is everything; on a machine that has much else to do it is less short."""
 
-pytestmark = [
-    pytest.mark.timeout(1_800),
-    pytest.mark.skipif(
-        ASKED not in ("few", "all"),
-        reason="it needs a machine that does nothing else: ROLLCALL_TESTS_BOTH_TIMES=few, or all",
-    ),
-]
+pytestmark = pytest.mark.timeout(1_800)
 
 MEMBERS_MAX: Final = 100
 FEW: Final = (
@@ -47,17 +43,6 @@ FEW: Final = (
 )
 """Members of classic and of consumer groups that leave and join
 again, are replaced, revoke slowly and have doubles."""
-
-
-class Tolerated(NamedTuple):
-    """What may differ between the runs of a group, and why."""
-
-    fields: tuple[str, ...]
-    why: str
-
-
-TOLERATED: Final[Mapping[tuple[str, str], Tolerated]] = {}
-"""By scenario and group."""
 
 
 def chosen() -> list[tuple[str, str]]:
@@ -142,7 +127,7 @@ def both(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[tuple[str, s
     }
 
 
-def counts(verdict: ScenarioVerdict) -> dict[str, dict[str, Any]]:
+def figures(verdict: ScenarioVerdict) -> dict[str, dict[str, Any]]:
     """Return what does not depend on the speed of a machine."""
     return {
         each.group.name: {
@@ -156,6 +141,10 @@ def counts(verdict: ScenarioVerdict) -> dict[str, dict[str, Any]]:
     }
 
 
+@pytest.mark.skipif(
+    ASKED not in ("few", "all"),
+    reason="it needs a machine that does nothing else: ROLLCALL_TESTS_BOTH_TIMES=few, or all",
+)
 @pytest.mark.parametrize("which", chosen(), ids=":".join)
 def test_a_shipped_scenario_has_the_same_rebalances_in_real_and_in_virtual_time(
     both: dict[tuple[str, str], Both], which: tuple[str, str]
@@ -164,14 +153,56 @@ def test_a_shipped_scenario_has_the_same_rebalances_in_real_and_in_virtual_time(
     assert ran.found == simulation.found == {}
     for verdict in both[which]:
         assert not any(each.costs.unowned_before for each in verdict.groups), "it was formed late"
-    theirs, ours = counts(ran), counts(simulation)
-    for group, found in theirs.items():
-        tolerated = TOLERATED.get((which[0], group), Tolerated((), ""))
-        differ = {key for key in found if found[key] != ours[group][key]}
-        assert differ <= {*tolerated.fields}, (group, found, ours[group])
+    theirs, ours = figures(ran), figures(simulation)
+    for group in found_variants(which[0])[which[1]].groups:
+        assert not [*disagreements(which[0], group, theirs[group.name], ours[group.name])]
+
+
+GROUP = parse(
+    "s", WARMED_UP + '[[groups]]\nname = "a"\ntopics = ["t"]\nprotocol = "consumer"\n'
+).groups[0]
+FIGURES: Final[dict[str, Any]] = {
+    "members": 4, "rebalances": 3, "causes": {"joined": 2, "left": 1}, "failed": 0, "exceeded": (),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("protocol", "other", "told"),
+    [
+        (Protocol.CLASSIC, {}, []),
+        (Protocol.CLASSIC, {"rebalances": 4}, ["rebalances of a: real 3, simulated 4"]),
+        (
+            Protocol.CLASSIC,
+            {"causes": {"joined": 3}},
+            ["causes of a: real {'joined': 2, 'left': 1}, simulated {'joined': 3}"],
+        ),
+        (Protocol.CONSUMER, {"rebalances": 6}, []),
+        (Protocol.CONSUMER, {"rebalances": 7}, ["rebalances of a: real 3, simulated 7"]),
+        (Protocol.SHARE, {"rebalances": 0}, ["rebalances of a: real 3, simulated 0"]),
+        (Protocol.CONSUMER, {"causes": {"joined": 1, "left": 1, "other": 2}}, []),
+        (
+            Protocol.STREAMS,
+            {"causes": {"joined": 3}},
+            ["causes of a: real {'joined': 2, 'left': 1}, simulated {'joined': 3}"],
+        ),
+        (Protocol.STREAMS, {"failed": 1}, ["failed of a: real 0, simulated 1"]),
+        (Protocol.SHARE, {"members": 5}, ["members of a: real 4, simulated 5"]),
+        (Protocol.CONSUMER, {"exceeded": ("x",)}, ["exceeded of a: real (), simulated ('x',)"]),
+    ],
+)
+def test_what_differs_is_told_but_for_a_wave_in_two_batches(
+    protocol: Protocol, other: dict[str, Any], told: list[str]
+) -> None:
+    group = replace(GROUP, protocol=protocol)
+    assert [*disagreements("s", group, FIGURES, FIGURES | other)] == told
+
+
+def test_a_group_that_migrates_is_assigned_in_batches() -> None:
+    (group,) = found_variants("migration-in-deploy")["base"].groups[:1]
+    assert not [*disagreements("migration-in-deploy", group, FIGURES, FIGURES | {"rebalances": 4})]
 
 
 def test_what_is_tolerated_is_of_a_scenario_and_has_a_reason() -> None:
     for (name, group), tolerated in TOLERATED.items():
         assert group in {each.name for each in found_variants(name)["base"].groups}
-        assert tolerated.fields and tolerated.why.endswith(".")
+        assert tolerated.figures and tolerated.why.endswith(".")
