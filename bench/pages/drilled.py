@@ -21,6 +21,7 @@ from bench.pages.watched import watched_groups
 from bench.scenarios.plan import Life
 from bench.scenarios.record import LifeRecord, ScenarioRecord, costs
 from failover.drills.drill import FAULTS
+from protocol.config import Configs
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
 
 HOW: Final = "drill on a live cluster"
 FOUND: Final = "what the checks found"
+CLASSIC: Final = "classic"
 
 
 def drill_report(
@@ -83,25 +85,24 @@ def _run(drill: Drill, verdict: Verdict, log: RehearsalLog) -> RunReport:
 
 def _groups(drill: Drill, log: RehearsalLog) -> _Groups:
     if log.record is not None:
-        return _with_members(as_scenario(log.record, drill.workload, log), drill, log)
+        return _with_members(as_scenario(log.record, drill.workload, log), log)
     if log.seen is not None:
         return _watched(log.seen, log)
     note = "The members ran elsewhere, so that their histories are not drawn."
     return _Groups(record=_without_members(log), notes=[note])
 
 
-def _with_members(record: ScenarioRecord, drill: Drill, log: RehearsalLog) -> _Groups:
+def _with_members(record: ScenarioRecord, log: RehearsalLog) -> _Groups:
     paid = [
         PaidGroup(name=name, kind=log.types[name], costs=costs(record, name))
         for name in record.partitions
     ]
     drawn = costliest([paid], STORIES_EACH_MAX)
     notes = [which_are_drawn(len(drawn), len(paid))] if len(paid) > len(drawn) else []
-    sessions = dict.fromkeys(drawn, drill.workload.session_timeout_ms)
     return _Groups(
         record=record,
         costs=cost_rows(paid, costliest([paid], GROUPS_MAX)),
-        stories=stories(record, sessions, len(drawn), notes),
+        stories=stories(record, drawn, len(drawn), notes),
         notes=notes,
     )
 
@@ -169,7 +170,15 @@ def as_scenario(record: DrillRecord, workload: Workload, log: RehearsalLog) -> S
             for at_ms, text in _since(began_ms, log.told)
             if record.fault_ms - began_ms <= at_ms <= ended_ms - began_ms
         ],
+        sessions={(name, None): _session_ms(kind, workload) for name, kind in log.types.items()},
     )
+
+
+def _session_ms(group_type: str, workload: Workload) -> int:
+    """Return how long sessions last: where the coordinator decides it, usually."""
+    if group_type == CLASSIC:
+        return workload.session_timeout_ms
+    return Configs({}).integer(f"group.{group_type}.session.timeout.ms")
 
 
 def _life(number: int, timeline: MemberTimeline) -> LifeRecord:

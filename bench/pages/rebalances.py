@@ -1,59 +1,47 @@
 """The rebalances of one group: when, why, and what moved, as far as its members saw it.
 
-The cause is what happened to members between the generation before and this one.
+The cause is that of the verdict (:mod:`bench.scenarios.inference`), with the members' names.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections import Counter
-from dataclasses import dataclass, field
+from collections import Counter, defaultdict
 from typing import TYPE_CHECKING, Final
 
 from bench.pages.document import RebalanceSpan
+from bench.scenarios.inference import InferredCause, caused_generations
 from protocol.members.history import MemberHistoryKind
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
+    from bench.scenarios.inference import CausedGeneration
     from bench.scenarios.record import LifeRecord, ScenarioRecord
 
 NAMES_MAX: Final = 2
 """A cause names at most this many members, and counts the others."""
 
-NOBODY: Final = "no member came, went or subscribed: a changed topic or assignment"
-TOLD: Final = frozenset({MemberHistoryKind.JOINED, MemberHistoryKind.ASSIGNED})
-
-
-@dataclass(slots=True)
-class _Generation:
-    """When members first heard of it, and when each first had its assignment."""
-
-    heard_ms: int
-    assigned_ms: dict[int, int] = field(default_factory=dict)
+NOBODY: Final = "nothing new that members did: the rest of a change before, or a changed topic"
+VERBS: Final[Mapping[InferredCause, str]] = {
+    InferredCause.JOINED: "joined",
+    InferredCause.LEFT: "left",
+    InferredCause.SUBSCRIBED: "changed the subscription",
+    InferredCause.REVOKED: "gave partitions up",
+    InferredCause.EXPIRED: "was not heard for a session timeout",
+    InferredCause.RETURNED: "came back",
+}
+"""What members did, by the cause; of ``OTHER`` nothing is known."""
 
 
 def rebalances(
-    record: ScenarioRecord,
-    lives: Sequence[LifeRecord],
-    session_timeout_ms: int,
-    moves_ms: Sequence[int],
+    record: ScenarioRecord, lives: Sequence[LifeRecord], moves_ms: Sequence[int]
 ) -> list[RebalanceSpan]:
     """Return the generations that members were given assignments in, in order.
 
     ``moves_ms`` are when partitions came to another owner, since the run began.
     """
-    generations = _generations(lives)
-    changes = sorted(
-        [
-            *_changes(lives, session_timeout_ms),
-            *(
-                (at_ms, "changed the subscription", each.life.name)
-                for each in lives
-                for at_ms in each.subscribed_ms
-            ),
-        ]
-    )
+    assigned = _assigned(lives)
     asked = sorted(
         event.time_ms
         for each in lives
@@ -63,100 +51,61 @@ def rebalances(
     moves = sorted(moves_ms)
     spans = []
     before_ms = -1
-    for generation, told in sorted(generations.items()):
-        if not told.assigned_ms:
-            continue
-        first = bisect_right(changes, before_ms, key=_when)
-        why = changes[first : bisect_right(changes, told.heard_ms, key=_when)]
-        began = [change[0] for change in why[:1]]
-        index = bisect_right(asked, before_ms)
-        began += [moment for moment in asked[index : index + 1] if moment <= told.heard_ms]
-        began_ms = min(began, default=told.heard_ms) - record.began_ms
-        starts_ms = min(told.assigned_ms.values())
-        ended_ms = _ended_ms(told, lives) - record.began_ms
+    for caused in caused_generations(lives, record.sessions):
+        assigned_ms = assigned[caused.generation]
+        starts_ms = min(assigned_ms.values())
+        began_ms = _began_ms(caused, before_ms, asked) - record.began_ms
+        ended_ms = _ended_ms(assigned_ms, lives) - record.began_ms
         starts = starts_ms - record.began_ms
         spans.append(
             RebalanceSpan(
-                generation=generation,
+                generation=caused.generation,
                 began_ms=began_ms,
                 ended_ms=max(ended_ms, began_ms),
-                cause=cause_of(why),
+                cause=cause_of(
+                    [(each.began_ms, VERBS[each.cause], each.name) for each in caused.changes]
+                ),
                 moved=bisect_right(moves, ended_ms) - bisect_left(moves, starts),
                 is_initial=starts_ms < record.changed_ms,
             )
         )
-        before_ms = told.heard_ms
+        before_ms = caused.told_ms
     return spans
 
 
-def _ended_ms(told: _Generation, lives: Sequence[LifeRecord]) -> int:
+def _began_ms(caused: CausedGeneration, before_ms: int, asked: Sequence[int]) -> int:
+    """Return when a rebalance began: with a change since the one before, or a member asked to it.
+
+    ``asked`` is when members were asked to join again, in order.
+    """
+    index = bisect_right(asked, before_ms)
+    moments = [*asked[index : index + 1], *(each.began_ms for each in caused.changes)]
+    return min(
+        (each for each in moments if before_ms < each <= caused.told_ms), default=caused.told_ms
+    )
+
+
+def _assigned(lives: Iterable[LifeRecord]) -> dict[int, dict[int, int]]:
+    """Return when each life, by its place, first had its assignment of each generation."""
+    found: dict[int, dict[int, int]] = defaultdict(dict)
+    for number, each in enumerate(lives):
+        for event in each.timeline.events:
+            if event.kind is MemberHistoryKind.ASSIGNED:
+                found[event.generation].setdefault(number, event.time_ms)
+    return found
+
+
+def _ended_ms(assigned_ms: Mapping[int, int], lives: Sequence[LifeRecord]) -> int:
     """Return when the last member had its assignment.
 
     Members that started after the first one had it came back later, into the same generation.
     """
-    starts_ms = min(told.assigned_ms.values())
+    starts_ms = min(assigned_ms.values())
     return max(
         moment
-        for number, moment in told.assigned_ms.items()
+        for number, moment in assigned_ms.items()
         if moment == starts_ms or lives[number].started_ms <= starts_ms
     )
-
-
-def _when(change: tuple[int, str, str]) -> int:
-    return change[0]
-
-
-def _generations(lives: Iterable[LifeRecord]) -> dict[int, _Generation]:
-    found: dict[int, _Generation] = {}
-    for number, each in enumerate(lives):
-        for event in each.timeline.events:
-            if event.kind not in TOLD or event.generation < 0:
-                continue
-            told = found.get(event.generation)
-            if told is None:
-                told = found[event.generation] = _Generation(event.time_ms)
-            told.heard_ms = min(told.heard_ms, event.time_ms)
-            if event.kind is MemberHistoryKind.ASSIGNED:
-                told.assigned_ms.setdefault(number, event.time_ms)
-    return found
-
-
-def _changes(
-    lives: Sequence[LifeRecord], session_timeout_ms: int
-) -> Iterator[tuple[int, str, str]]:
-    """Yield what changed a group's members: when, what, and who."""
-    of_name: dict[str, list[LifeRecord]] = {}
-    for each in lives:
-        of_name.setdefault(each.life.name, []).append(each)
-    for each in lives:
-        name, is_static = each.life.name, each.timeline.is_static
-        if not is_static or not any(
-            _is_followed(other, each, session_timeout_ms) for other in of_name[name]
-        ):
-            yield each.started_ms, "joined", name
-        ended_ms, has_left = each.ended_ms, False
-        for event in each.timeline.events:
-            if event.kind is MemberHistoryKind.LOST:
-                yield event.time_ms, "was no longer known", name
-            elif event.kind is MemberHistoryKind.FAILED:
-                yield event.time_ms, "failed", name
-                has_left = True
-            elif event.kind is MemberHistoryKind.LEFT and not is_static:
-                yield event.time_ms, "left", name
-                has_left = True
-        if ended_ms is None or has_left:
-            continue
-        if not is_static or not any(
-            _is_followed(each, other, session_timeout_ms) for other in of_name[name]
-        ):
-            yield ended_ms + session_timeout_ms, "was not heard for a session timeout", name
-
-
-def _is_followed(before: LifeRecord, after: LifeRecord, session_timeout_ms: int) -> bool:
-    """Return whether a life took over an instance id in time, so that the group saw no change."""
-    if before.life == after.life or before.started_ms > after.started_ms:
-        return False
-    return before.ended_ms is None or after.started_ms <= before.ended_ms + session_timeout_ms
 
 
 def cause_of(why: Sequence[tuple[int, str, str]], nobody: str = NOBODY) -> str:

@@ -19,7 +19,6 @@ from bench.pages.groups import (
 from bench.pages.stories import marks, stories
 from bench.pages.tables import number
 from bench.scenarios.measures import MEASURES
-from bench.scenarios.members import SESSION_TIMEOUT_MS
 from bench.scenarios.verdict import LIMITS
 
 if TYPE_CHECKING:
@@ -119,12 +118,7 @@ def _run(
     notes = verdict.remarked
     if len(of_name) > len(drawn):
         notes.append(which_are_drawn(len(drawn), len(of_name)))
-    sessions = {
-        name: of_name[name].group.session_timeout_ms or SESSION_TIMEOUT_MS
-        for name in drawn
-        if name in of_name
-    }
-    told = stories(record, sessions, pictures, notes)
+    told = stories(record, [name for name in drawn if name in of_name], pictures, notes)
     return RunReport(
         name=run.name,
         how=verdict.how,

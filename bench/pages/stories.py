@@ -13,7 +13,7 @@ from bench.pages.trends import trends
 from bench.scenarios.record import owners
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Sequence
 
     from bench.pages.document import OwnershipPicture, RebalanceSpan
     from bench.scenarios.record import ScenarioRecord
@@ -31,14 +31,14 @@ REPORT_STRETCHES_MAX: Final = STRETCHES_MAX * STORIES_EACH_MAX // 3
 
 
 def stories(
-    record: ScenarioRecord, session_ms_of: Mapping[str, int], pictures: int, notes: list[str]
+    record: ScenarioRecord, groups: Iterable[str], pictures: int, notes: list[str]
 ) -> list[GroupStory]:
-    """Return the stories of the groups of ``session_ms_of``, which has their session timeouts.
+    """Return the stories of these groups.
 
     The report has as many ``pictures``. What is left out or summarised is added to ``notes``.
     """
     room = room_of(pictures)
-    return [_story(record, name, each, room, notes) for name, each in session_ms_of.items()]
+    return [_story(record, name, room, notes) for name in groups]
 
 
 class Room(NamedTuple):
@@ -84,16 +84,14 @@ def cut(text: str) -> str:
     return text if len(text) <= WORDS_MAX else f"{text[:WORDS_MAX]}..."
 
 
-def _story(
-    record: ScenarioRecord, name: str, session_ms: int, room: Room, notes: list[str]
-) -> GroupStory:
+def _story(record: ScenarioRecord, name: str, room: Room, notes: list[str]) -> GroupStory:
     lives = record.of_group(name)
     duration_ms = record.ended_ms - record.began_ms
     times = OwnershipTimes(
         record.partitions[name], owners(record, lives), record.began_ms, duration_ms
     )
     moves = [moment for _, moment in times.changes()]
-    spans = rebalances(record, lives, session_ms, moves)
+    spans = rebalances(record, lives, moves)
     listed = bounded_rebalances(name, spans, room, notes)
     picture = times.picture(
         is_exclusive=all(each.timeline.is_exclusive for each in lives),

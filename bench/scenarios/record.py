@@ -133,7 +133,7 @@ def costs(record: ScenarioRecord, group: str) -> GroupCosts:
         members=sum(each.timeline.seen_ms is not None for each in lives),
         generation=max((each.generation for each in assignments), default=0),
         rebalances=promises.rebalances(assignments, record.changed_ms),
-        causes=inferred_causes(lives, record.changed_ms),
+        causes=inferred_causes(lives, record.changed_ms, record.sessions),
         unavailable_member_ms=sum(_unavailable_ms(record, each) for each in lives),
         moved=sum(_moves(each, record.changed_ms) for each in owned.values()),
         unowned_ms=max(

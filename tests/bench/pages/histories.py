@@ -42,7 +42,7 @@ def life(name, number, *events, group="a", started_ms=0, ended_ms=None, **traits
 
 def run(
     *lives, group="a", topic="t", partitions=2, marks=(), limits=None, name="run",
-    changed_ms=1_000, ended_ms=10_000,
+    changed_ms=1_000, ended_ms=10_000, session_ms=45_000, stalled_ms=0,
 ):  # fmt: skip
     """Return a run of ten seconds whose first change is after one second."""
     scenario = Scenario(
@@ -59,6 +59,8 @@ def run(
         committed={},
         partitions=scenario.partitions_by_group(),
         marks=marks,
+        stalled_ms=stalled_ms,
+        sessions={(group, None): session_ms},
     )
     return ReportedRun(name=name, record=record, verdict=judge(scenario, record, "simulated"))
 

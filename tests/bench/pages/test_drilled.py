@@ -2,7 +2,7 @@
 
 from bench.load.rehearsal import RehearsalLog
 from bench.pages.document import ReportDocument
-from bench.pages.drilled import drill_report
+from bench.pages.drilled import as_scenario, drill_report
 from bench.pages.page import page
 from failover.drills.drill import Drill, Expect, Workload
 from failover.drills.verdict import DrillRecord, MemberTimeline, judge
@@ -89,3 +89,10 @@ def test_without_a_record_the_page_has_the_figures_and_says_why_it_has_no_pictur
     assert "rebalances of one group" in text
     assert "<figure" not in text
     assert "The members ran elsewhere" in text
+
+
+def test_the_sessions_of_a_drill_are_those_of_the_kind_of_its_group():
+    log = RehearsalLog([], {"g": "classic", "h": "consumer"}, None)
+    record = DrillRecord(stories=(), committed={}, fault_ms=0, replicated_ms=None)
+    made = as_scenario(record, Workload(groups=2, members=2, session_timeout_ms=6_000), log)
+    assert made.sessions == {("g", None): 6_000, ("h", None): 45_000}

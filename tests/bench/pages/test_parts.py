@@ -14,7 +14,7 @@ from bench.pages.rebalances import NOBODY, rebalances
 from bench.pages.steps import edges, mean_count, step_ms
 from bench.scenarios.record import Owned
 from failover.percentiles import percentiles
-from tests.bench.pages.histories import T0, A, F, J, L, R, event, handed_over, life, run
+from tests.bench.pages.histories import T0, A, F, H, J, K, L, R, event, handed_over, life, run
 
 
 def test_steps_are_round_and_few():
@@ -94,34 +94,85 @@ def test_a_picture_of_many_partitions_stays_small():
 
 
 def causes(reported):
-    spans = rebalances(reported.record, reported.record.of_group("a"), 2_000, [])
+    spans = rebalances(reported.record, reported.record.of_group("a"), [])
     return [(each.generation, each.began_ms, each.ended_ms, each.cause) for each in spans]
+
+
+def told(*lives, **settings):
+    """Return the causes of the generations of a group with these lives."""
+    return [cause for *_, cause in causes(run(*lives, **settings))]
 
 
 def test_a_rebalance_begins_with_its_cause():
     assert causes(handed_over()) == [(1, 0, 100, "x, y joined"), (2, 2_000, 3_500, "x left")]
 
 
-def test_a_silent_member_is_missed_after_its_session():
+NOT_HEARD = "was not heard for a session timeout"
+
+
+def test_a_silent_member_is_missed_a_session_after_it_was_heard():
+    """Up to a heartbeat interval before a session after its end: it counts from its last answer."""
     after = (event(4_000, R, 1), event(4_100, J, 2), event(4_200, A, 2, T0))
-    told = causes(
+    found = causes(
         run(
-            life("x", 1, event(10, J), event(20, A, 1, T0), ended_ms=2_000),
-            life("y", 2, event(10, J), event(20, A, 1), *after),
+            life("x", 1, event(10, J), event(20, A, 1, T0), event(1_800, H), ended_ms=3_700),
+            life("y", 2, event(10, J), event(20, A, 1), event(2_000, H), *after),
+            session_ms=2_000,
         )
     )
-    assert told[1] == (2, 4_000, 4_200, "x was not heard for a session timeout")
+    assert found[1] == (2, 3_800, 4_200, f"x {NOT_HEARD}")
+
+
+def test_a_member_that_lives_on_in_silence_is_missed_too():
+    silent = life("x", 1, event(20, A, 1, T0), event(1_000, H), seen_ms=10_000)
+    others = life("y", 2, event(20, A, 1), event(3_010, R, 1), event(3_100, A, 2, T0))
+    assert told(silent, others, session_ms=2_000)[1] == f"x {NOT_HEARD}"
+
+
+def test_a_paused_member_is_missed_and_then_joins():
+    lost = replace(event(6_000, K, -1), error="unknown_member_id")
+    paused = life(
+        "x", 1, event(20, A, 1, T0), event(1_000, H), lost, event(6_900, J, 3), event(7_000, A, 3)
+    )
+    others = life(
+        "y", 2, event(20, A, 1), event(3_050, R, 1), event(3_100, A, 2, T0), event(7_000, A, 3)
+    )
+    assert told(paused, others, session_ms=2_000)[1:] == [f"x {NOT_HEARD}", "x joined"]
+
+
+def test_of_several_silent_members_those_are_named_whose_sessions_ended():
+    """A member of which a rebalance that others began had dealt before is not named once more."""
+    found = told(
+        life("x", 1, event(20, A, 1), ended_ms=500),
+        life("y", 2, event(20, A, 1), event(4_900, H), ended_ms=5_000),
+        life("z", 3, event(20, A, 1), event(2_500, R), event(2_600, A, 2), event(7_050, A, 3)),
+        life(
+            "new", 4, event(2_580, J, 2), event(2_600, A, 2), event(7_050, A, 3), started_ms=2_400
+        ),
+        session_ms=2_000,
+    )
+    assert found[1:] == [f"new joined; x {NOT_HEARD}", f"y {NOT_HEARD}"]
+
+
+def test_a_member_that_was_replaced_is_not_missed():
+    fenced = replace(event(2_900, F, -1), error="fenced_instance_id")
+    found = told(
+        life("x", 1, event(20, A, 1, T0), fenced, static=True),
+        life("y", 2, event(20, A, 1), event(9_000, A, 2, T0), static=True),
+        session_ms=2_000,
+    )
+    assert found[1] == NOBODY
 
 
 def test_a_static_member_that_comes_back_in_time_is_no_cause():
-    told = causes(
+    found = causes(
         run(
             life("x", 1, event(20, A, 1, T0), event(2_000, L, -1), static=True, ended_ms=2_000),
             life("x", 2, event(3_000, A, 1, T0), static=True, started_ms=2_500),
             life("y", 3, event(20, A, 1), event(7_000, R, 1), event(7_100, A, 2)),
         )
     )
-    assert told == [(1, 0, 20, "x, y joined"), (2, 7_000, 7_100, NOBODY)]
+    assert found == [(1, 0, 20, "x, y joined"), (2, 7_000, 7_100, NOBODY)]
 
 
 def test_a_changed_subscription_is_a_cause():
@@ -131,11 +182,14 @@ def test_a_changed_subscription_is_a_cause():
 
 def test_a_cause_is_told_of_one_member_or_of_several():
     gone = [life(name, n, event(20, A, 1), ended_ms=2_000) for n, name in enumerate("xz")]
-    told = causes(run(life("y", 9, event(20, A, 1), event(9_000, A, 2)), *gone))
-    assert told[1][3] == "x, z were not heard for a session timeout"
+    others = life("y", 9, event(20, A, 1), event(2_100, A, 2))
+    assert told(others, *gone, session_ms=2_000)[1] == "x, z were not heard for a session timeout"
 
 
 def test_a_cause_names_a_few_members_and_counts_the_others():
-    fails = [life(f"z{each}", each, event(5_000, F, -1)) for each in range(2, 6)]
-    told = causes(run(life("y", 1, event(20, A, 1), event(5_100, A, 2)), *fails))
-    assert told[1][3] == "z2, z3 and 2 more failed"
+    gone = [
+        life(f"z{each}", each, event(20, A, 1), event(5_000, L, -1), ended_ms=5_000)
+        for each in range(2, 6)
+    ]
+    found = told(life("y", 1, event(20, A, 1), event(5_100, A, 2)), *gone)
+    assert found[1] == "z2, z3 and 2 more left"

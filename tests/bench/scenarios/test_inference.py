@@ -2,7 +2,7 @@
 
 import pytest
 
-from bench.scenarios.inference import InferredCause, inferred_causes
+from bench.scenarios.inference import InferredCause, caused_generations, inferred_causes
 from bench.scenarios.plan import Life
 from bench.scenarios.record import LifeRecord
 from failover.drills.verdict import MemberTimeline
@@ -171,3 +171,56 @@ def test_every_cause_is_found_in_some_case():
 
 def test_what_was_before_the_first_change_is_not_counted():
     assert inferred_causes(CASES["a member joins"][0], 300) == {}
+
+
+KNOWN = {("a", None): 400}
+
+
+def names(lives, sessions):
+    """Return whom each generation is put down to."""
+    return [
+        [change.name for change in each.changes] for each in caused_generations(lives, sessions)
+    ]
+
+
+def test_the_silent_member_is_named_whose_session_ended_if_sessions_are_known():
+    lives = [
+        stays("x", 1, 6, 90),
+        life("y", 2, (10, A, 1), ended=20),
+        life("z", 3, (10, A, 1), (610, A, 6), (8550, H, 6), ended=8700),
+        life("w", 4, (605, J, 6), (610, A, 6), (9010, A, 90), started=590),
+    ]
+    assert names(lives, {}) == [["x", "y", "z"], ["w"], ["y"]]
+    assert names(lives, KNOWN) == [["x", "y", "z"], ["w", "y"], ["z"]]
+    for sessions in ({}, KNOWN):
+        assert inferred_causes(lives, CHANGED_MS, sessions) == {"joined": 1, "expired": 1}
+
+
+def test_sessions_that_ended_together_are_named_together():
+    lives = [
+        stays("x", 1, 6),
+        life("y", 2, (10, A, 1), (150, H, 1), ended=160),
+        life("z", 3, (10, A, 1), (170, H, 1), ended=180),
+    ]
+    assert names(lives, KNOWN) == [["x", "y", "z"], ["y", "z"]]
+
+
+def test_a_static_member_that_returns_in_its_session_has_not_expired():
+    lives = [
+        stays("x", 1, 2, 9, static=True),
+        life("y", 2, (10, A, 1), (150, L, -1), ended=150, static=True),
+        life("z", 3, (205, J, 2), (210, A, 2), (910, A, 9), started=190, static=True),
+        life("y", 4, (305, J, 2), (310, A, 2), (910, A, 9), started=300, static=True),
+    ]
+    assert inferred_causes(lives, CHANGED_MS) == {"joined": 1, "expired": 1}
+    assert inferred_causes(lives, CHANGED_MS, KNOWN) == {"joined": 1, "returned": 1}
+
+
+def test_a_static_member_that_returns_after_its_session_had_expired():
+    """Also if its group began no other generation, as all members of it were gone."""
+    lives = [
+        life("y", 1, (10, A, 1), (150, L, -1), ended=150, static=True),
+        life("y", 2, (805, J, 1), (810, A, 2), started=800, static=True),
+    ]
+    assert inferred_causes(lives, CHANGED_MS) == {"other": 1}
+    assert inferred_causes(lives, CHANGED_MS, KNOWN) == {"expired": 1}

@@ -1,16 +1,20 @@
 """The scenarios that come with the program: each one's figures show what it is about."""
 
+from collections import Counter
 from collections.abc import Callable, Mapping
 from typing import Final
 
 import pytest
 from msgspec.structs import replace
 
+from bench.pages.document import GroupStory, RunReport
 from bench.pages.page import page
+from bench.pages.rebalances import NOBODY, VERBS
 from bench.pages.runs import ReportedRun, report
 from bench.rehearsals.comparison import Comparison
 from bench.scenarios import simulated
 from bench.scenarios.files import found, found_variants, names
+from bench.scenarios.inference import InferredCause
 from bench.scenarios.plan import expand
 from bench.scenarios.record import GroupCosts, ScenarioRecord
 from bench.scenarios.scenario import BASE, NO_LIMITS, Scenario
@@ -131,6 +135,7 @@ def tells_the_story(scenario: Scenario, record: ScenarioRecord, verdict: Scenari
     assert {each.group for each in told.costs} == {each.name for each in scenario.groups}
     assert {each.group for each in told.stories} <= {each.name for each in scenario.groups}
     assert told.stories
+    tells_the_causes(told, verdict)
     marked = " ".join(mark.text for mark in told.marks)
     for fault in scenario.faults:
         assert str(type(fault).__struct_config__.tag) in marked
@@ -138,6 +143,28 @@ def tells_the_story(scenario: Scenario, record: ScenarioRecord, verdict: Scenari
         for behaviour in group.behaviours:
             assert str(type(behaviour).__struct_config__.tag) in marked
     assert scenario.about in page(document)
+
+
+def kind_told(cause: str) -> InferredCause:
+    if cause == NOBODY:
+        return InferredCause.OTHER
+    first, *_ = cause.split("; ")
+    (kind,) = [each for each, verb in VERBS.items() if first.endswith(verb.removeprefix("was "))]
+    return kind
+
+
+def causes_told(story: GroupStory) -> dict[str, int]:
+    """Count a group's rebalances on the page by what is told of them first, as the verdict does."""
+    later = [each for each in story.rebalances if not each.is_initial]
+    counts = Counter(kind_told(each.cause) for each in later)
+    return {cause.value: counts[cause] for cause in InferredCause if counts[cause]}
+
+
+def tells_the_causes(told: RunReport, verdict: ScenarioVerdict) -> None:
+    """The page puts rebalances down to the same causes as the verdict."""
+    paid = {each.group.name: each.costs for each in verdict.groups}
+    for story in told.stories:
+        assert causes_told(story) == paid[story.group].causes, story.rebalances
 
 
 QUIET: Final[Mapping[str, str]] = {
@@ -203,8 +230,12 @@ def test_each_variant_of_a_shipped_scenario_is_clean(name: str) -> None:
     variants = found_variants(name)
     del variants[BASE]  # which is tested above
     for variant, scenario in variants.items():
-        verdict = simulated_verdict(scenario)
+        record = simulated.run(scenario, expand(scenario), lambda _at_ms, _text: None)
+        verdict = judge(scenario, record, "simulated")
         assert verdict.is_clean, f"{variant}: {text_of(verdict)}"
+        run = ReportedRun(name=variant, record=record, verdict=verdict)
+        (told,) = report(scenario.name, scenario.about, [run]).runs
+        tells_the_causes(told, verdict)
 
 
 def variants_of(name: str) -> dict[str, Costs]:
