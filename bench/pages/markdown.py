@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from bench.pages.tables import (
     REBALANCE_HEADS,
+    SENTENCE_MAX,
     bounded,
     duration,
     limit_words,
@@ -30,10 +31,11 @@ REBALANCES_EACH_LEAST: Final = 5
 
 If very many groups rebalanced, some of each are listed nevertheless.
 """
+NOTES_MAX: Final = 100
 
 
 def markdown(report: ReportDocument) -> str:
-    """Return the report's verdict, costs, rebalances and violations; it has no pictures."""
+    """Return the report's verdict, costs, rebalances, violations and notes; it has no pictures."""
     return "\n".join(_lines(report)) + "\n"
 
 
@@ -41,18 +43,19 @@ def _lines(report: ReportDocument) -> Iterator[str]:
     word = "clean" if report.is_clean else "**NOT CLEAN**"
     yield f"### {_safe(report.title)}: {word}"
     yield ""
-    yield f"{_safe(report.about)}"
+    yield _sentence(report.about)
     yield ""
-    yield _safe(report.verdict)
+    yield _sentence(report.verdict)
     if len(report.runs) > 1:
         yield ""
         for run in report.runs:
             judged = "clean" if run.is_clean else "**not clean**"
-            yield f"- {_safe(run.name)}: {judged}. {_safe(run.verdict)}"
+            yield f"- {_safe(run.name)}: {judged}. {_sentence(run.verdict)}"
     yield from _figures(report)
     yield from _costs(report)
     yield from _rebalances(report)
     yield from _found(report)
+    yield from _notes(report)
     yield ""
     facts = dict.fromkeys(f"{each.how}, {duration(each.duration_ms)}" for each in report.runs)
     made = f", {report.made}" if report.made else ""
@@ -121,6 +124,20 @@ def _found(report: ReportDocument) -> Iterator[str]:
             yield from (f"- {_safe(each)}" for each in sentences)
 
 
+def _notes(report: ReportDocument) -> Iterator[str]:
+    """Yield what figures do not say, such as what was left out or late."""
+    notes = [
+        f"- {f'{_safe(run.name)}: ' if len(report.runs) > 1 else ''}{_sentence(note)}"
+        for run in report.runs
+        for note in run.notes
+    ]
+    if notes:
+        yield ""
+        yield from notes[:NOTES_MAX]
+    if len(notes) > NOTES_MAX:
+        yield from ("", f"{len(notes) - NOTES_MAX} more notes are not listed.")
+
+
 def _cell(figure: Figure | None) -> str:
     if figure is None:
         return ""
@@ -138,6 +155,10 @@ def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> Iterator[str]:
 
 def _row(cells: Sequence[str]) -> str:
     return f"| {' | '.join(map(_safe, cells))} |"
+
+
+def _sentence(text: str) -> str:
+    return bounded(" ".join(text.split()), SENTENCE_MAX).translate(SPECIAL)
 
 
 def _safe(text: str) -> str:

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Final
 from actors.console.assets import UPLOT, asset
 from bench.pages.document import as_json
 from bench.pages.tables import (
+    SENTENCE_MAX,
     bounded,
     costs_table,
     duration,
@@ -33,7 +34,6 @@ if TYPE_CHECKING:
 STYLES: Final = ("uPlot.min.css", "page.css")
 SCRIPTS: Final = ("uPlot.iife.min.js", "view.js", "ownership.js", "charts.js")
 LICENCE: Final = "uPlot.LICENSE"
-SENTENCE_MAX: Final = 2_000
 
 LEGEND: Final = {
     "member": "a colour for each member",

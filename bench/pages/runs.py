@@ -115,7 +115,7 @@ def _run(
 ) -> RunReport:  # fmt: skip
     record, verdict = run.record, run.verdict
     of_name = {each.group.name: each for each in verdict.groups}
-    notes = verdict.remarked
+    notes = [each for each in verdict.remarked if each != verdict.forming]
     if len(of_name) > len(drawn):
         notes.append(which_are_drawn(len(drawn), len(of_name)))
     told = stories(record, [name for name in drawn if name in of_name], pictures, notes)
@@ -123,7 +123,7 @@ def _run(
         name=run.name,
         how=verdict.how,
         is_clean=verdict.is_clean,
-        verdict=_sentence(verdict, paid),
+        verdict=" ".join(filter(None, (_sentence(verdict, paid), verdict.forming))),
         duration_ms=record.ended_ms - record.began_ms,
         changed_ms=record.changed_ms - record.began_ms,
         costs=cost_rows(paid, shown),

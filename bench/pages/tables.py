@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     )
 
 CAUSE_MAX: Final = 400
+SENTENCE_MAX: Final = 2_000
+"""Characters of a cell and of a sentence."""
 
 
 def duration(ms: float) -> str:

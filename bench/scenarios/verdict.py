@@ -117,9 +117,13 @@ class ScenarioVerdict:
 
     @property
     def remarked(self) -> list[str]:
-        """Return the notes, how much was late, and how the history was checked: a sentence each."""
+        """Return what figures do not say, but for limits and rules: a sentence each.
+
+        That is what was left out, how far the machine kept up, and how the history was checked.
+        """
         history = "" if self.history is None else self.history.sentence
-        return [*self.notes, *filter(None, (self.forming, self.lateness, history))]
+        told = (self.forming, self.lateness, self.stalled, history)
+        return [*self.notes, *filter(None, told)]
 
     @property
     def forming(self) -> str:
@@ -131,9 +135,19 @@ class ScenarioVerdict:
         names = ", ".join(each.group.name for each in groups[:FORMING_NAMED])
         more = len(groups) - FORMING_NAMED
         return (
-            f"{unowned} partitions had no owner yet when the first change came, of"
+            f"{unowned} {'partition' if unowned == 1 else 'partitions'} had no owner yet when the first change came, of"
             f" {names}{f' and {more} more groups' if more > 0 else ''}: the figures contain what"
             " was left of a first assignment."
+        )
+
+    @property
+    def stalled(self) -> str:
+        """Say for how long the members' process stood still; "" if not for long."""
+        if self.stalled_ms < STALLED_MS:
+            return ""
+        return (
+            f"The members' own process stood still for up to {self.stalled_ms / 1000:.1f} s: that"
+            " much of the costs may be this machine's."
         )
 
     @property
@@ -206,11 +220,6 @@ class ScenarioVerdict:
     def remarks(self, complaints_max: int) -> list[str]:
         """Return what a table does not say: a sentence each; at most so many of each check."""
         lines = self.remarked
-        if self.stalled_ms >= STALLED_MS:
-            lines.append(
-                f"The members' own process stood still for up to {self.stalled_ms / 1000:.1f} s:"
-                " that much of the costs may be this machine's."
-            )
         for each in self.groups:
             lines += [f"{each.group.name}: {sentence}" for sentence in each.exceeded]
         for name, (count, sentences) in self.violations.items():

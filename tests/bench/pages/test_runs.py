@@ -1,11 +1,14 @@
 """The document of a report: what it says of runs whose histories are written by hand."""
 
+import html
 import json
 from dataclasses import replace
 
 from bench.pages import runs
 from bench.pages.document import as_json
 from bench.pages.groups import FIGURES
+from bench.pages.markdown import markdown
+from bench.pages.page import page
 from bench.pages.runs import report
 from bench.scenarios.scenario import Group, GroupLimits
 from bench.scenarios.verdict import COLUMNS, LIMITS, GroupVerdict
@@ -196,3 +199,45 @@ def test_the_document_is_json():
     document = json.loads(as_json(reported(handed_over(marks=((1_000, "kill"),)))))
     assert document["form"] == 1
     assert document["runs"][0]["stories"][0]["group"] == "a"
+
+
+STALLED = "The members' own process stood still for up to 0.6 s"
+
+
+def test_what_a_terminal_remarks_is_in_each_report():
+    made = reported(handed_over(stalled_ms=600))
+    assert made.runs[0].notes[0].startswith(STALLED)
+    assert json.loads(as_json(made))["runs"][0]["notes"][0].startswith(STALLED)
+    for text in (markdown(made), html.unescape(page(made))):
+        assert STALLED in text
+
+
+def test_a_group_that_was_still_forming_is_told_in_the_verdict():
+    late = run(life("x", 1, event(1_900, J), event(2_000, A, 1, T0)), partitions=1)
+    told = "1 partition had no owner yet when the first change came, of a: the figures contain"
+    made = reported(late)
+    assert told in made.verdict
+    assert not any(told in each for each in made.runs[0].notes)
+    for text in (markdown(made), page(made).split("</header>")[0]):
+        assert text.count(told) == 1
+    several = reported(late, handed_over(name="other"))
+    assert told in several.runs[0].verdict
+    for text in (markdown(several), page(several).split("</header>")[0]):
+        assert text.count(told) == 1
+
+
+def test_a_long_verdict_is_whole_in_a_pull_request():
+    made = reported(crowded(*range(20), over=range(20)))
+    assert len(made.verdict) > 400
+    assert made.verdict in markdown(made)
+
+
+def test_the_notes_of_very_many_runs_are_counted_in_a_pull_request():
+    note = "x" * 300
+    runs = [handed_over(name=f"{each}") for each in range(60)]
+    noted = [replace(each, verdict=replace(each.verdict, notes=(note,) * 5)) for each in runs]
+    text = markdown(reported(*noted))
+    assert text.count(note) == 100
+    assert "200 more notes are not listed." in text
+    one = markdown(reported(noted[0]))
+    assert one.count(f"- {note}") == 5

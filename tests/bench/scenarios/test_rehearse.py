@@ -327,7 +327,7 @@ def test_a_verdict_says_what_the_checks_of_its_history_found(broken, suspect, re
     assert list(made.runs[0].found) == names
     assert remarks[0] in made.runs[0].notes
     if broken:
-        assert made.verdict == "two-owners, in the history: 40."
+        assert made.verdict == f"two-owners, in the history: 40. {forming}"
 
 
 def test_variants_are_compared(file, tmp_path, capsys):
