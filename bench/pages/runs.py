@@ -17,7 +17,7 @@ from bench.pages.groups import (
     which_are_drawn,
 )
 from bench.pages.stories import marks, stories
-from bench.pages.tables import number
+from bench.scenarios.cheapest import best_of_each_place, cheapest
 from bench.scenarios.measures import MEASURES
 from bench.scenarios.verdict import LIMITS
 
@@ -71,26 +71,11 @@ def report(
 
 
 def _compared(runs: Sequence[ReportedRun]) -> str:
-    """Say which run cost least: clean ones first, then by the time without an assignment.
-
-    Less than a second of a member's time is no difference: then rebalances count, then moves.
-    """
-    paid = []
-    for run in runs:
-        each = [group.costs for group in run.verdict.groups]
-        unavailable_ms = sum(costs.unavailable_member_ms for costs in each)
-        count = sum(costs.rebalances for costs in each)
-        moved = sum(costs.moved for costs in each)
-        is_broken = not run.verdict.is_clean
-        rank = (is_broken, round(unavailable_ms / 1000), count, moved)
-        said = f"{run.name} {number(unavailable_ms / 1000)} and {count:,}"
-        paid.append((rank, f"{said}{', not clean' if is_broken else ''}", run.name))
-    paid.sort(key=lambda each: each[0])
-    words = [said for _, said, _ in paid]
-    return (
-        f"{paid[0][2]} cost least, in member-seconds without an assignment and in rebalances: "
-        f"{'; '.join(words)}."
-    )
+    """Say which run cost least; of several places, which variant did in each."""
+    verdicts = [run.verdict for run in runs]
+    if len({each.how for each in verdicts}) > 1 and (best := best_of_each_place(verdicts)):
+        return " ".join(best)
+    return cheapest([(run.name, run.verdict) for run in runs])
 
 
 def _paid(run: ReportedRun) -> list[PaidGroup]:

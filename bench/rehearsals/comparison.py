@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
-from bench.scenarios.measures import MEASURES
+from bench.scenarios.cheapest import best_of_each_place
 from bench.scenarios.verdict import COLUMNS, COMPLAINTS_MAX
 from failover.columns import aligned
 
@@ -15,8 +14,6 @@ if TYPE_CHECKING:
 
     from bench.scenarios.conditions import FailOn
     from bench.scenarios.verdict import ScenarioVerdict
-
-Rank = tuple[bool, int, int, int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,17 +46,7 @@ class Comparison:
 
     def best(self) -> list[str]:
         """Return for each place with several variants which of them costs least, and why."""
-        found = []
-        for how, several in groupby(self.verdicts, key=lambda each: each.how):
-            ranked = sorted(several, key=_rank)
-            if len(ranked) > 1:
-                best, second, *others = ranked
-                rest = ", ".join(each.variant for each in others)
-                found.append(
-                    f"{how}: {best.variant} costs least: {_costs(best)}. Then {second.variant}:"
-                    f" {_costs(second)}{f'; {rest}' if rest else ''}."
-                )
-        return found
+        return best_of_each_place(self.verdicts)
 
     def document(self) -> dict[str, Any]:
         """Return the comparison for JSON; of one run, its verdict."""
@@ -114,28 +101,6 @@ HEAD = ("group", "members", "protocol")
 
 def _name(verdict: ScenarioVerdict) -> str:
     return f"{verdict.how}, {verdict.variant}"
-
-
-def _rank(verdict: ScenarioVerdict) -> Rank:
-    """Return what orders variants: less than a second of a member's time is no difference."""
-    paid = [each.costs for each in verdict.groups]
-    return (
-        not verdict.is_clean,
-        round(sum(each.unavailable_member_ms for each in paid) / 1000),
-        sum(each.rebalances for each in paid),
-        sum(each.moved for each in paid),
-    )
-
-
-def _costs(verdict: ScenarioVerdict) -> str:
-    is_broken, unavailable_s, rebalances, moved = _rank(verdict)
-    values = {
-        "unavailable_member_seconds": unavailable_s,
-        "rebalances": rebalances,
-        "partitions_moved": moved,
-    }
-    words = ", ".join(MEASURES[name].said(value) for name, value in values.items())
-    return f"{'not clean, ' if is_broken else ''}{words}"
 
 
 def _markdown_row(cells: Sequence[str]) -> str:

@@ -134,8 +134,9 @@ class ScenarioVerdict:
         unowned = sum(each.costs.unowned_before for each in groups)
         names = ", ".join(each.group.name for each in groups[:FORMING_NAMED])
         more = len(groups) - FORMING_NAMED
+        partitions = "1 partition" if unowned == 1 else f"{unowned} partitions"
         return (
-            f"{unowned} {'partition' if unowned == 1 else 'partitions'} had no owner yet when the first change came, of"
+            f"{partitions} had no owner yet when the first change came, of"
             f" {names}{f' and {more} more groups' if more > 0 else ''}: the figures contain what"
             " was left of a first assignment."
         )

@@ -127,8 +127,9 @@ def test_several_runs_stand_side_by_side():
     assert [(each.name, each.is_clean) for each in made.runs] == [("calm", True), ("busy", False)]
     assert not made.is_clean
     assert made.verdict == (
-        "calm cost least, in member-seconds without an assignment and in rebalances:"
-        " calm 0 and 0; busy 0.5 and 1, not clean."
+        "calm costs least, as it is clean: 0 unavailable member-seconds, 0 rebalances, 0 partitions"
+        " moved. Then busy: not clean, 0.5 unavailable member-seconds, 1 rebalance, 1 partition"
+        " moved."
     )
 
 

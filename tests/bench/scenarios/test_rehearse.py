@@ -335,8 +335,8 @@ def test_variants_are_compared(file, tmp_path, capsys):
     out, page = tmp_path / "v.json", tmp_path / "v.md"
     assert main(["--simulate", str(file), "--json", str(out), "--markdown", str(page)]) == 0
     best = (
-        "simulated: pods costs least: 0 unavailable member-seconds, 0 rebalances, 0 partitions"
-        " moved. Then base: "
+        "simulated: pods costs least, by unavailable member-seconds: 0 unavailable member-seconds,"
+        " 0 rebalances, 0 partitions moved. Then base: "
     )
     assert best in capsys.readouterr().out
     document = json.loads(out.read_text())
