@@ -22,13 +22,15 @@ FORM: Final = 1
 class Figure:
     """One thing that a group or a run was charged.
 
-    It is judged if there is a ``limit``, the most that it may be, or a ``least``.
+    It is judged if there is a ``limit``, the most that it may be, or a ``least``. ``is_cost``: less
+    of it is better, whatever it is beside.
     """
 
     name: str
     value: float | None
     limit: float | None = None
     least: float | None = None
+    is_cost: bool = True
 
     @property
     def is_judged(self) -> bool:

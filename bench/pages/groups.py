@@ -25,15 +25,19 @@ REASONS_MAX: Final = 8
 
 
 class FigureRow(NamedTuple):
-    """What a group pays, how that of several groups is one, and the measure that limits it."""
+    """What a group pays, how that of several groups is one, and the measure that limits it.
+
+    ``is_cost``: less is better. Fewer members, or fewer partitions of one, are another group.
+    """
 
     value: Callable[[GroupCosts], float]
     together: Callable[[Iterable[float]], float]
     measure: str
+    is_cost: bool = True
 
 
 FIGURES: Final = {
-    "members": FigureRow(lambda each: each.members, sum, "members"),
+    "members": FigureRow(lambda each: each.members, sum, "members", is_cost=False),
     "rebalances": FigureRow(lambda each: each.rebalances, sum, "rebalances"),
     "unavailable member-s": FigureRow(
         lambda each: each.unavailable_member_ms / 1000, sum, "unavailable_member_seconds"
@@ -42,7 +46,7 @@ FIGURES: Final = {
     "partitions moved": FigureRow(lambda each: each.moved, sum, "partitions_moved"),
     "failed members": FigureRow(lambda each: each.failed, sum, "failed_members"),
     "revoked from survivors": FigureRow(lambda each: each.revoked, sum, "survivor_revocations"),
-    "most partitions": FigureRow(lambda each: each.most, max, "most_partitions"),
+    "most partitions": FigureRow(lambda each: each.most, max, "most_partitions", is_cost=False),
 }
 """The figures of each group, under the names that the table of a verdict has."""
 
@@ -67,6 +71,7 @@ class PaidGroup:
                 value=row.value(self.costs),
                 limit=self.limits.get(f"{row.measure}_max"),
                 least=self.limits.get(f"{row.measure}_min"),
+                is_cost=row.is_cost,
             )
             for name, row in FIGURES.items()
         )
@@ -91,7 +96,11 @@ def cost_rows(groups: Sequence[PaidGroup], shown: Collection[str]) -> list[CostR
                 group=f"{len(others):,} other groups",
                 kind=f"{members}; sums, and the longest of all",
                 figures=tuple(
-                    Figure(name=name, value=row.together(row.value(each.costs) for each in others))
+                    Figure(
+                        name=name,
+                        value=row.together(row.value(each.costs) for each in others),
+                        is_cost=row.is_cost,
+                    )
                     for name, row in FIGURES.items()
                 ),
             )

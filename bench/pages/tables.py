@@ -94,7 +94,7 @@ def _group_rows(
         for figure in row.figures:
             least = min(_value(each, figure.name) for _, each in own)
             spread = max(_value(each, figure.name) for _, each in own) > least
-            is_least = several and spread and figure.value == least
+            is_least = several and figure.is_cost and spread and figure.value == least
             yield _cell(figure, most[figure.name], is_least=is_least)
         yield "</tr>\n"
 

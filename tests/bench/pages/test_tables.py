@@ -2,7 +2,10 @@
 
 import pytest
 
-from bench.pages.tables import duration, number
+from bench.pages.groups import FIGURES
+from bench.pages.runs import report
+from bench.pages.tables import costs_table, duration, number
+from tests.bench.pages.histories import T0, T1, A, R, event, handed_over, life, run
 
 
 @pytest.mark.parametrize(
@@ -19,3 +22,30 @@ def test_a_figure_is_as_exact_as_it_is_read(value, text):
 )
 def test_a_duration_has_the_unit_that_people_use(ms, text):
     assert duration(ms) == text
+
+
+def test_the_least_of_each_cost_is_marked_and_of_nothing_else():
+    """Fewer members, or fewer partitions of one, are other groups, and no better ones."""
+    moved = event(3_000, R, 1), event(5_000, A, 2, T0)
+    few = run(
+        life("x", 1, event(100, A, 1, T0), *moved),
+        life("y", 2, event(100, A, 1, T1), event(5_000, A, 2, T1)),
+        life("z", 3, event(3_500, A, 2), started_ms=3_000),
+    )
+    made = report("s", "x", [few, handed_over(name="other")])
+    cells = [row.split("<td")[2:] for row in costs_table(made).split("<tr")[2:]]
+    marked = {
+        name: [">least<" in cell for cell in each]
+        for name, each in zip(FIGURES, zip(*cells, strict=True), strict=True)
+    }
+    values = {
+        name: [
+            next(each.value for each in one.costs[0].figures if each.name == name)
+            for one in made.runs
+        ]
+        for name in FIGURES
+    }
+    assert len(set(values["members"])) == len(set(values["most partitions"])) == 2
+    assert not any(marked["members"] + marked["most partitions"])
+    assert marked["unavailable member-s"] == [False, True]
+    assert marked["partitions moved"] == [True, False]
