@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from bench.scenarios.measures import MEASURES
+from bench.scenarios.measures import MEASURES, figure
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -105,7 +105,7 @@ def _costs(alike: Sequence[_Paid]) -> str:
     words = []
     for measure in DECISIVE:
         values = [round(each.thousandths[measure] / 1000, 1) for each in alike]
-        low = f"{min(values):g} to " if min(values) < max(values) else ""
+        low = f"{figure(min(values))} to " if min(values) < max(values) else ""
         words.append(f"{low}{MEASURES[measure].said(max(values))}")
     broken = "" if alike[0].is_clean else "not clean, "
     return f"{broken}{', '.join(words)}"

@@ -10,6 +10,11 @@ if TYPE_CHECKING:
     from bench.scenarios.record import GroupCosts
 
 
+def figure(value: float) -> str:
+    """Return a value or a limit of a measure as text."""
+    return f"{value:,.10g}"
+
+
 class Measure(NamedTuple):
     """One measure: what it counts, in words, what one of it is called, and its value."""
 
@@ -19,7 +24,7 @@ class Measure(NamedTuple):
 
     def said(self, value: float) -> str:
         """Return a value of it in words."""
-        return f"{value:g} {self.one if value == 1 else self.words}"
+        return f"{figure(value)} {self.one if value == 1 else self.words}"
 
 
 MEASURES: Final[Mapping[str, Measure]] = {

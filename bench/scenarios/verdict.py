@@ -6,7 +6,7 @@ from dataclasses import asdict, dataclass
 from enum import Enum
 from typing import TYPE_CHECKING, Any, Final
 
-from bench.scenarios.measures import MEASURES
+from bench.scenarios.measures import MEASURES, figure
 from bench.scenarios.record import CHECKS, GroupCosts, costs, ended_early
 from bench.scenarios.scenario import BASE
 
@@ -281,5 +281,6 @@ def _judged(group: Group, paid: GroupCosts) -> GroupVerdict:
     for name, (measure, bound) in LIMITS.items():
         limit, value = getattr(group.expect, name), measure.value(paid)
         if limit is not None and not bound.keeps(value, limit):
-            exceeded.append(f"{measure.said(value)}, and at {bound.value} {limit:g} were expected.")
+            expected = f"at {bound.value} {figure(limit)} were expected"
+            exceeded.append(f"{measure.said(value)}, and {expected}.")
     return GroupVerdict(group=group, costs=paid, exceeded=tuple(exceeded))

@@ -1,11 +1,13 @@
 """The page in a real Chromium: what it draws, what it loads, and what a reader can do with it."""
 
 import json
+from dataclasses import replace
 
 import pytest
 
 from bench.pages.files import write_report
 from bench.pages.runs import report
+from bench.scenarios.scenario import GroupLimits
 from tests.bench.pages import test_watched
 from tests.bench.pages.histories import crowd, handed_over
 from tests.bench.pages.test_page import hostile
@@ -172,6 +174,45 @@ def test_on_paper_everything_is_light_and_unfolded(show):
 def test_a_page_is_never_wider_than_the_screen(show, width):
     page = show(side_by_side("one", "two"), viewport={"width": width, "height": 700})
     assert page.evaluate("document.documentElement.scrollWidth") <= width
+
+
+A4_WIDTH = round((210 - 2 * 12) / 25.4 * 96)
+"""A page of paper without its margins, in pixels."""
+
+
+def compared():
+    """Return runs of a group with eight members, each beside all its limits."""
+    limits = {
+        each: value
+        for each in GroupLimits.__struct_fields__
+        for value in (1 if each.endswith("_min") else 12_000,)
+    }
+    made = []
+    for number, name in enumerate(("base", "one-by-one", "static-pod-names", "consumer")):
+        one = handed_over(name=name, limits=GroupLimits(**limits))
+        (judged,) = one.verdict.groups
+        costs = replace(
+            judged.costs, members=8, rebalances=4 + number, moved=1_234, revoked=1_000 * number,
+            unavailable_member_ms=26_475_400 + number, unowned_ms=123_400, most=200 + number,
+        )  # fmt: skip
+        judged = replace(judged, costs=costs)
+        made.append(replace(one, verdict=replace(one.verdict, groups=(judged,))))
+    return report("s", "x", made)
+
+
+@pytest.mark.parametrize(("width", "media"), [(1200, "screen"), (A4_WIDTH, "print")])
+def test_every_column_of_the_costs_is_seen(show, width, media):
+    page = show(compared(), viewport={"width": width, "height": 700})
+    page.emulate_media(media=media)
+    assert page.locator(".costs thead th").count() == 2 + 8
+    assert page.locator(".costs .limit").count() == 4 * 8
+    table = page.locator(".costs").bounding_box()
+    assert table["x"] + table["width"] <= width
+    scroll = "document.querySelector('#costs .scroll')"
+    assert page.evaluate(f"{scroll}.scrollWidth <= {scroll}.clientWidth")
+    if media == "print":  # as wide as the charts then, with which a browser shrinks it
+        page.evaluate("dispatchEvent(new Event('beforeprint'))")
+        assert page.evaluate(f"{scroll}.scrollWidth <= {scroll}.clientWidth")
 
 
 def test_the_document_can_be_saved(show):

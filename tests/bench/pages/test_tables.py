@@ -38,13 +38,8 @@ def test_the_least_of_each_cost_is_marked_and_of_nothing_else():
         name: [">least<" in cell for cell in each]
         for name, each in zip(FIGURES, zip(*cells, strict=True), strict=True)
     }
-    values = {
-        name: [
-            next(each.value for each in one.costs[0].figures if each.name == name)
-            for one in made.runs
-        ]
-        for name in FIGURES
-    }
+    paid = [[each.value for each in one.costs[0].figures] for one in made.runs]
+    values = dict(zip(FIGURES, zip(*paid, strict=True), strict=True))
     assert len(set(values["members"])) == len(set(values["most partitions"])) == 2
     assert not any(marked["members"] + marked["most partitions"])
     assert marked["unavailable member-s"] == [False, True]

@@ -75,6 +75,11 @@ def test_less_than_a_second_is_no_difference_wherever_it_is():
         assert told.startswith("a costs least, by unavailable member-seconds: ")
 
 
+def test_large_figures_are_told_whole():
+    told = said(a=paid(26_475_400, 1, 1_234_567), b=paid(26_475_400, 1, 1_234_567))
+    assert "26,475.4 unavailable member-seconds, 1 rebalance, 1,234,567 partitions moved" in told
+
+
 def test_runs_of_one_name_are_told_apart():
     told = cheapest([("run", paid(moved=moved).verdict) for moved in (0, 1)])
     assert told.startswith("run costs least, by partitions moved: ")
