@@ -126,13 +126,14 @@ def _restart(live: LiveCluster, node: int, _fault: RestartCoordinator) -> Undo |
 
 def _freeze(live: LiveCluster, node: int, fault: FreezeCoordinator) -> Undo:
     live.status()
-    live.freeze([node])
-    return fault.lasts, live.thaw
+    frozen = live.freeze([node])
+    return fault.lasts, lambda: live.thaw(frozen)
 
 
 def _cut(live: LiveCluster, node: int, fault: CutCoordinator) -> Undo:
-    live.cut([node])
-    return fault.lasts, live.mend
+    live.status()
+    cuts = live.cut([node])
+    return fault.lasts, lambda: live.mend(cuts)
 
 
 OWN_FAULTS: Final[Mapping[type, Callable[[LiveCluster, int, Any], Undo | None]]] = {

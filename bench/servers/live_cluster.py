@@ -12,7 +12,10 @@ import itertools
 import os
 import shutil
 import signal
+import sys
+import threading
 import time
+from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -37,6 +40,9 @@ WARM_UP_S: Final = 180.0
 FILLER: Final = "filler"
 FILLER_PIECE_BYTES: Final = 1 << 20
 
+CutOff = tuple[int, "int | None"]
+"""A node that is cut off, and its process; None: that is not known."""
+
 
 class LiveCluster(ClusterClient):
     """A cluster of this machine; use it from a process that is connected to its Ray."""
@@ -46,8 +52,10 @@ class LiveCluster(ClusterClient):
         super().__init__(addresses_in(found.bootstrap))
         self._pids: dict[int, int] = {}
         self._dead: set[int] = set()
-        self._frozen: set[int] = set()
-        self._has_slow_disk = False
+        self._lock = threading.Lock()
+        self._frozen: Counter[int] = Counter()
+        self._cut: Counter[CutOff] = Counter()
+        self._slow: dict[int, None] = {}
 
     # --- its state
 
@@ -95,14 +103,14 @@ class LiveCluster(ClusterClient):
         beside = len(self.nodes) // 2 if target is Target.MAJORITY else 0
         return (leader, *others[:beside])
 
-    # --- faults
+    # --- faults; what must end again is remembered before it begins
 
     def kill(self, node_ids: Iterable[int]) -> list[int]:
         """``kill -9``, all at once; return the process ids."""
         pids = [self._pids[node_id] for node_id in node_ids]
+        self._dead.update(pids)
         for pid in pids:
             _signal(pid, signal.SIGKILL)
-        self._dead.update(pids)
         return pids
 
     def kill_controller(self) -> int:
@@ -118,16 +126,23 @@ class LiveCluster(ClusterClient):
         """Send SIGSTOP."""
         pids = [self._pids[node_id] for node_id in node_ids]
         for pid in pids:
-            _signal(pid, signal.SIGSTOP)
-        self._frozen.update(pids)
+            with self._lock:
+                self._frozen[pid] += 1
+            try:
+                _signal(pid, signal.SIGSTOP)
+            except DrillError:
+                self._over(self._frozen, [pid])
+                raise
         return pids
 
-    def thaw(self) -> None:
-        """Send SIGCONT to every frozen process."""
-        for pid in self._frozen:
+    def thaw(self, pids: Iterable[int] | None = None) -> None:
+        """End one freeze of each process; of every frozen process all of them, without ``pids``.
+
+        A process gets SIGCONT when no other freeze of it goes on.
+        """
+        for pid in self._over(self._frozen, pids):
             with contextlib.suppress(DrillError):
                 _signal(pid, signal.SIGCONT)
-        self._frozen.clear()
 
     def lose_disk(self, node_ids: Iterable[int]) -> list[int]:
         """Kill nodes and delete their data, before anything can restart on it."""
@@ -137,19 +152,39 @@ class LiveCluster(ClusterClient):
             directory.rename(lost := self.data_dir / f"node-{node_id}.lost")
             self.kill([node_id])
             shutil.rmtree(lost, ignore_errors=True)
-        self._frozen.difference_update(pids)
+        self._over(self._frozen, pids)
         return pids
 
-    def cut(self, node_ids: Sequence[int]) -> None:
-        """Cut nodes off from all others; their clients still reach them."""
-        for node_id in node_ids:
+    def cut(self, node_ids: Sequence[int]) -> list[CutOff]:
+        """Cut nodes off from all others; their clients still reach them. Return what to mend."""
+        cuts = [(node_id, self._pids.get(node_id)) for node_id in node_ids]
+        for node_id, pid in cuts:
             others = [other for other in self.nodes if other not in node_ids]
+            with self._lock:
+                self._cut[node_id, pid] += 1
             self._call(node_id, "cut", others)
+        return cuts
 
-    def mend(self) -> None:
-        """End every cut."""
-        for node_id in self.nodes:
-            self._call(node_id, "mend")
+    def mend(self, cuts: Iterable[CutOff] | None = None) -> None:
+        """End these cuts; without ``cuts``, every one.
+
+        A node is called when no other cut of it goes on. If nodes cannot be called, the others are
+        mended before DrillError is raised of the first; it is tried again by the next call.
+        """
+        failures = []
+        for node_id, pid in self._over(self._cut, cuts):
+            if _has_ended(pid):
+                continue  # and the cut with it
+            try:
+                self._call(node_id, "mend")
+            except DrillError as error:
+                if _has_ended(pid):
+                    continue
+                with self._lock:
+                    self._cut[node_id, pid] += 1
+                failures.append(error)
+        if failures:
+            raise failures[0]
 
     def roll(self, node_id: int, within_ms: int) -> None:
         """Drain one node, end its process and wait until everything is in sync again."""
@@ -187,20 +222,49 @@ class LiveCluster(ClusterClient):
     def slow_disk(self, node_ids: Iterable[int], sync_ms: int) -> None:
         """Delay each sync of these nodes by this long; 0: no delay."""
         for node_id in node_ids:
+            self._slow[node_id] = None
             self._call(node_id, "slow_disk", sync_ms)
-        self._has_slow_disk = sync_ms > 0
+            if not sync_ms:
+                del self._slow[node_id]
 
     @contextlib.contextmanager
     def left_whole(self) -> Iterator[None]:
-        """Thaw, mend and free at the end, also after an error."""
-        try:
+        """Thaw, mend and free at the end, also after an error; say what cannot be ended."""
+        with contextlib.ExitStack() as ends:
+            ends.callback(self._fast_disks)
+            ends.callback(self.free_disk)
+            ends.callback(self._mend_last)
+            ends.callback(self.thaw)
             yield
-        finally:
-            self.thaw()
-            self.free_disk()
-            if self._has_slow_disk:
-                with contextlib.suppress(DrillError):
-                    self.slow_disk(self.nodes, 0)
+
+    def _mend_last(self) -> None:
+        try:
+            self.mend()
+        except DrillError as error:
+            _tell_left(f"{error} It is cut off from its peers until it restarts.")
+
+    def _fast_disks(self) -> None:
+        for node_id in list(self._slow):
+            try:
+                self.slow_disk([node_id], 0)
+            except DrillError as error:
+                _tell_left(f"{error} Its disk stays slow until it restarts.")
+
+    def _over(self, begun: Counter[Any], ends: Iterable[Any] | None) -> list[Any]:
+        """Forget what ends, or everything (None); return of what nothing else goes on."""
+        with self._lock:
+            if ends is None:
+                over = list(begun)
+                begun.clear()
+                return over
+            over = []
+            for each in ends:
+                if each in begun:
+                    begun[each] -= 1
+                    if not begun[each]:
+                        del begun[each]
+                        over.append(each)
+            return over
 
     def _call(self, node_id: int, method: str, *arguments: object) -> None:
         handle = find(coordinator_name(node_id))
@@ -209,7 +273,20 @@ class LiveCluster(ClusterClient):
         try:
             answer(getattr(handle, method).remote(*arguments), ASK_S)
         except CallError as error:
-            raise DrillError(f"Coordinator {node_id} could not {method}: {error}") from None
+            raise DrillError(f"Coordinator {node_id} could not {method}: {_plain(error)}") from None
+
+
+def _has_ended(pid: int | None) -> bool:
+    return pid is not None and processes.started(pid) is None
+
+
+def _plain(error: Exception) -> str:
+    lines = str(error).strip().splitlines() or [type(error).__name__]
+    return f"{lines[0].rstrip('.')}."
+
+
+def _tell_left(sentences: str) -> None:
+    print(f"rollcall: {sentences}", file=sys.stderr, flush=True)
 
 
 def _signal(pid: int, number: signal.Signals) -> None:
