@@ -5,8 +5,10 @@ from __future__ import annotations
 import itertools
 import time
 from collections import Counter
+from functools import partial
 from heapq import heappop, heappush
-from typing import TYPE_CHECKING, Any, Final, Protocol, Self, TypeAlias
+from operator import itemgetter
+from typing import TYPE_CHECKING, Final, Protocol, Self, TypeAlias
 
 from bench.client.cluster_client import ClusterClient
 from bench.load.driver import now_ms
@@ -19,11 +21,11 @@ from bench.rehearsals.crowd import (
     REQUESTS,
     PlannedCrowd,
 )
+from bench.rehearsals.live_faults import FaultClock, LiveFaults
+from bench.rehearsals.side_work import SideWork
 from bench.rehearsals.stages import connections_to
-from bench.scenarios.faults import word_of
 from bench.scenarios.members import session_timeouts
 from bench.scenarios.record import ScenarioRecord
-from bench.scenarios.retries import retry
 from bench.scenarios.simulated import POLL_MS, SETTLE_MS
 from bench.scenarios.values import Protocol as GroupProtocol
 from failover.drills.checked import DrillError
@@ -43,6 +45,8 @@ if TYPE_CHECKING:
 START_MS: Final = 500
 """From the first step of the plan's preparation to its beginning."""
 PROGRESS_MS: Final = 10_000
+FAULT_POLL_MS: Final = 20
+"""How often to see what came of faults that are about to begin or to end."""
 
 
 class ScenarioCrowd(Protocol):
@@ -118,14 +122,17 @@ class _Play:
         self._told = say
         self._marks: list[tuple[int, str]] = []
         self._client = ClusterClient(stage.bootstrap, connections_to(stage))
-        self._due: list[tuple[int, int, Callable[..., None], tuple[Any, ...]]] = []
+        self._due: list[tuple[int, int, Callable[[], None]]] = []
         self._order = itertools.count()
         self._began_s = 0.0
         self._counts: Counter[str] = Counter()
-        self._faults = 0
-        self._missed: list[str] = []
         self._counted_ms = 0
         self._lost: set[str] = set()
+        self._work = SideWork()
+        clock = FaultClock(
+            now_ms=self._now_ms, later=self._later, coordinator=self._coordinator, say=self._say
+        )
+        self._faults = LiveFaults(scenario, stage, clock, self._work)
 
     def run(self, crowd_of: CrowdOf) -> ScenarioRecord:
         scenario, stage = self._scenario, self._stage
@@ -140,7 +147,8 @@ class _Play:
             self._began_s = time.monotonic() + START_MS / 1000
             began_ms = now_ms() + START_MS
             crowd.begin(self._began_s)
-            self._follow(crowd)
+            with self._work:
+                self._follow(crowd)
             ended_ms = now_ms()
             self._settle(crowd)
             lives, counts = crowd.records(), crowd.counts()
@@ -151,7 +159,7 @@ class _Play:
                 committed=self._committed(),
                 partitions=scenario.partitions_by_group(),
                 sessions=session_timeouts(scenario),
-                late=counts[LATE],
+                late=counts[LATE] + self._faults.late,
                 requests=counts[REQUESTS],
                 late_requests=counts[LATE_REQUESTS],
                 held_requests=counts[HELD_REQUESTS],
@@ -159,9 +167,9 @@ class _Play:
                 began_ms=began_ms,
                 lost=crowd.lost(),
                 missing=crowd.missing(),
-                missed=tuple(self._missed),
+                missed=tuple(self._faults.missed),
                 clock_error_ms=crowd.clock_error_ms(),
-                marks=tuple(self._marks),
+                marks=tuple(sorted(self._marks, key=itemgetter(0))),
             )
 
     def _say(self, at_ms: int, text: str) -> None:
@@ -175,27 +183,35 @@ class _Play:
         duration = self._scenario.duration
         faults = [each for each in self._scenario.faults if type(each) not in self._stage.cannot]
         for due_ms, text in self._plan.marks:
-            self._later(due_ms, self._say, due_ms, text)
+            self._later(due_ms, partial(self._say, due_ms, text))
         for fault in faults:
-            self._later(fault.at, self._fault, fault, fault.at)
+            self._later(fault.at, partial(self._faults.begin, fault, fault.at))
         for at_ms in range(PROGRESS_MS, duration, PROGRESS_MS):
-            self._later(at_ms, self._progress, at_ms, crowd)
+            self._later(at_ms, partial(self._progress, crowd))
         while self._now_ms() < duration:
             self._stage.check()
             crowd.check()
             self._tell_lost(crowd)
+            self._faults.go_on()
             if self._due and self._due[0][0] <= self._now_ms():
-                _, _, action, arguments = heappop(self._due)
-                action(*arguments)
+                self._do_next()
                 continue
             next_ms = min(self._due[0][0] if self._due else duration, duration)
-            time.sleep(min(max(next_ms - self._now_ms(), 0), POLL_MS) / 1000)
-        while self._due:  # faults end with the scenario
-            _, _, action, arguments = heappop(self._due)
-            action(*arguments)
+            poll_ms = POLL_MS if self._faults.is_done else FAULT_POLL_MS
+            time.sleep(min(max(next_ms - self._now_ms(), 0), poll_ms) / 1000)
+        while self._due or not self._faults.is_done:  # faults end with the scenario
+            if self._due:
+                self._do_next()
+            else:
+                self._faults.go_on()
+                time.sleep(FAULT_POLL_MS / 1000)
 
-    def _later(self, due_ms: int, action: Callable[..., None], *arguments: Any) -> None:
-        heappush(self._due, (due_ms, next(self._order), action, arguments))
+    def _later(self, due_ms: int, action: Callable[[], None]) -> None:
+        heappush(self._due, (due_ms, next(self._order), action))
+
+    def _do_next(self) -> None:
+        _, _, action = heappop(self._due)
+        action()
 
     def _now_ms(self) -> float:
         return (time.monotonic() - self._began_s) * 1000
@@ -207,7 +223,8 @@ class _Play:
                 self._lost.add(sentence)
                 self._say(int(self._now_ms()), sentence)
 
-    def _progress(self, at_ms: int, crowd: ScenarioCrowd) -> None:
+    def _progress(self, crowd: ScenarioCrowd) -> None:
+        at_ms = int(self._now_ms())
         shares, counts = crowd.shares().values(), crowd.counts()
         members, ready = (sum(each.members for each in shares), sum(each.ready for each in shares))
         beats = counts[HEARTBEATS] - self._counts[HEARTBEATS]
@@ -217,33 +234,9 @@ class _Play:
         self._told(
             at_ms,
             f"{members} members, {ready} with partitions, {per_s:.0f} heartbeats/s,"
-            f" {counts[ERRORS]} errors, {self._faults} faults, {counts[LATE_REQUESTS]} late"
+            f" {counts[ERRORS]} errors, {self._faults.count} faults, {counts[LATE_REQUESTS]} late"
             f"{f', {missing} missing' if missing else ''}",
         )
-
-    def _fault(self, fault: Fault, due_ms: int) -> None:
-        """Inflict a fault; if nobody leads now, try again for a while, but not after the end."""
-        is_over = due_ms > fault.at and self._now_ms() >= self._scenario.duration
-        node = self._coordinator(fault) if fault.node is None else fault.node
-        if node is None or is_over:
-            self._try_again(fault, due_ms)
-            return
-        self._faults += 1
-        self._say(due_ms, f"{word_of(fault)} node {node}")
-        undo = self._stage.inflict(fault, node)
-        if undo is not None:
-            after_ms, end = undo
-            self._later(due_ms + after_ms, end)
-
-    def _try_again(self, fault: Fault, due_ms: int) -> None:
-        tried_ms = max(due_ms, int(self._now_ms()))
-        later = retry(fault, self._scenario, due_ms, tried_ms)
-        if later.sentence:
-            self._say(tried_ms, later.sentence)
-        if later.again_ms is not None:
-            self._later(later.again_ms, self._fault, fault, later.again_ms)
-        else:
-            self._missed.append(later.sentence)
 
     def _coordinator(self, fault: Fault) -> int | None:
         """Return the node that coordinates the group of a fault, if one does."""

@@ -5,7 +5,7 @@ A stage says where its brokers are, and inflicts faults on the nodes that it may
 
 from __future__ import annotations
 
-import signal
+import threading
 from contextlib import ExitStack, contextmanager
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, Protocol
@@ -21,6 +21,7 @@ from bench.scenarios.faults import (
 )
 from bench.scenarios.members import ClusterNames
 from bench.scenarios.simulated import RESTART_MS, nodes_of, replicas_of
+from failover.drills.checked import DrillError
 from protocol.client.versions import newest
 
 if TYPE_CHECKING:
@@ -32,8 +33,6 @@ if TYPE_CHECKING:
     from bench.servers.live_cluster import LiveCluster
 
 Address = tuple[str, int]
-WHOLE_MS: Final = 60_000
-"""How long a cluster may take until a restarted node is in sync again."""
 Undo = tuple[int, "Callable[[], None]"]
 """What ends a fault, and how many milliseconds after its begin."""
 
@@ -62,7 +61,10 @@ class Stage(CrowdCluster, Protocol):
     """Why its nodes are not on the scenario's racks; "": they are."""
 
     def inflict(self, fault: Any, node: int) -> Undo | None:
-        """Begin a fault of the node with this place in ``bootstrap``."""
+        """Begin a fault of the node with this place in ``bootstrap``; from any thread.
+
+        Raises DrillError or CommandError if the node cannot suffer it now.
+        """
 
     def check(self) -> None:
         """Raise DrillError if the cluster cannot work, for a reason that is not of the scenario."""
@@ -120,7 +122,7 @@ def _kill(live: LiveCluster, node: int, _fault: KillCoordinator) -> Undo | None:
 
 
 def _restart(live: LiveCluster, node: int, _fault: RestartCoordinator) -> Undo | None:
-    live.roll(node, WHOLE_MS)
+    live.restart(node)
     return None
 
 
@@ -158,13 +160,15 @@ class KafkaStage:
 
     def __init__(self, kafka: Kafka) -> None:
         self._kafka = kafka
+        self._locks = [threading.Lock() for _ in kafka.bootstrap]
         self.bootstrap: tuple[Address, ...] = kafka.bootstrap
         self.versions: Mapping[int, int] = newest()
         self.names = ClusterNames()
 
     def inflict(self, fault: Any, node: int) -> Undo | None:
         """Begin a fault."""
-        return KAFKA_FAULTS[type(fault)](self._kafka, node, fault)
+        with self._locks[node]:  # a broker that is restarted is killed when it is back
+            return KAFKA_FAULTS[type(fault)](self._kafka, node, fault)
 
     def check(self) -> None:
         """Raise DrillError if its disk is full."""
@@ -172,18 +176,26 @@ class KafkaStage:
 
 
 def _kill_broker(kafka: Kafka, node: int, _fault: KillCoordinator) -> Undo:
+    _need_broker(kafka, node)
     kafka.kill(node)
     return RESTART_MS, lambda: kafka.start_again(node)
 
 
 def _restart_broker(kafka: Kafka, node: int, _fault: RestartCoordinator) -> Undo | None:
+    _need_broker(kafka, node)
     kafka.restart(node)
     return None
 
 
 def _freeze_broker(kafka: Kafka, node: int, fault: FreezeCoordinator) -> Undo:
-    kafka.signal(node, signal.SIGSTOP)
-    return fault.lasts, lambda: kafka.signal(node, signal.SIGCONT)
+    _need_broker(kafka, node)
+    frozen = kafka.freeze(node)
+    return fault.lasts, lambda: kafka.thaw(frozen)
+
+
+def _need_broker(kafka: Kafka, node: int) -> None:
+    if not kafka.runs(node):
+        raise DrillError(f"Broker {node} is not there.")
 
 
 KAFKA_FAULTS: Final[Mapping[type, Callable[[Kafka, int, Any], Undo | None]]] = {

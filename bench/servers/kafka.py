@@ -17,6 +17,8 @@ import shutil
 import signal
 import subprocess
 import tempfile
+import threading
+from collections import Counter
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -92,6 +94,8 @@ class Kafka:
     ) -> None:
         """``heap_mib`` is that of each of several brokers."""
         self.directory = directory
+        self._lock = threading.Lock()
+        self._frozen: Counter[int] = Counter()
         self._java = java_command()
         self._classpath = _classpath()
         self._controller: _Node | None = None
@@ -152,11 +156,26 @@ class Kafka:
         process.kill()
         process.wait()
 
-    def signal(self, number: int, what: signal.Signals) -> None:
-        """Send a signal to a broker, if it runs."""
+    def runs(self, number: int) -> bool:
+        """Whether a broker's process is there."""
+        process = self._brokers[number].process
+        return process is not None and process.poll() is None
+
+    def freeze(self, number: int) -> subprocess.Popen[bytes]:
+        """Send SIGSTOP to a broker; return what to thaw."""
         process = self._brokers[number].process
         assert process is not None
-        process.send_signal(what)
+        with self._lock:
+            self._frozen[process.pid] += 1
+            process.send_signal(signal.SIGSTOP)
+        return process
+
+    def thaw(self, process: subprocess.Popen[bytes]) -> None:
+        """End one freeze: SIGCONT if no other one of this process goes on."""
+        with self._lock:
+            self._frozen[process.pid] -= 1
+            if not self._frozen[process.pid]:
+                process.send_signal(signal.SIGCONT)
 
     def start_again(self, number: int) -> None:
         """Restart a killed broker with a new log file; does not wait for it."""

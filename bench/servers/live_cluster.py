@@ -187,7 +187,12 @@ class LiveCluster(ClusterClient):
             raise failures[0]
 
     def roll(self, node_id: int, within_ms: int) -> None:
-        """Drain one node, end its process and wait until everything is in sync again."""
+        """Restart one node as :meth:`restart` does, and wait until all is in sync again."""
+        self.restart(node_id)
+        self.wait(self.is_replicated, within_ms, f"replicated after node {node_id} restarted")
+
+    def restart(self, node_id: int) -> None:
+        """Drain one node and end its process; Ray restarts it, which is not waited for."""
         actors.drain(str(node_id))
         self.status()
         pid = self._pids[node_id]
@@ -195,8 +200,8 @@ class LiveCluster(ClusterClient):
         self._dead.add(pid)
         time.sleep(POLL_S)
         if processes.started(pid) is not None:
-            _signal(pid, signal.SIGKILL)
-        self.wait(self.is_replicated, within_ms, f"replicated after node {node_id} restarted")
+            with contextlib.suppress(DrillError):
+                _signal(pid, signal.SIGKILL)
 
     def fill_disk(self, node_ids: Iterable[int]) -> int:
         """Fill the nodes' small file systems; return how many bytes that took.

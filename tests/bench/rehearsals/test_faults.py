@@ -1,32 +1,79 @@
-"""Faults of real runs that nobody can suffer when they are due; on a clock of the test's own."""
+"""Faults of real runs: late ones, and those that nobody can suffer; on a clock of the test."""
 
+import threading
 from collections import Counter
+from concurrent.futures import Future
 from types import MappingProxyType, SimpleNamespace
 
 import pytest
 
-from bench.rehearsals import real
+from actors.errors import FailureError
+from bench.rehearsals import real, side_work
+from bench.rehearsals.stages import KAFKA_FAULTS
+from bench.scenarios.faults import FreezeCoordinator, KillCoordinator
 from bench.scenarios.files import parse
 from bench.scenarios.plan import expand
+from failover.drills.checked import DrillError
+from tests.waiting import WITHIN_S, until
 
 SCENARIO = """
 about = "a freeze"
 duration = "{}"
 topics.t.partitions = 3
-faults = [{{ do = "freeze", at = "20s", for = "5s" }}]
+faults = [{}]
 [[groups]]
 name = "a"
 topics = ["t"]
 """
+FREEZE = '{ do = "freeze", at = "20s", for = "5s" }'
 WAITS = (20_000, "freeze: nobody can suffer it now, so it is tried again")
+
+
+class Clock:
+    """Time of the test: it goes on when the run sleeps, or while a fault is begun or ended."""
+
+    def __init__(self):
+        self.now_s = 0.0
+
+    def monotonic(self):
+        return self.now_s
+
+    def sleep(self, seconds):
+        self.now_s += max(seconds, 0.001)
+
+
+class Threads:
+    """Does work at once, and says that it is done so many seconds of the clock later."""
+
+    def __init__(self, clock, takes_s):
+        self._clock, self._takes_s = clock, takes_s
+
+    def submit(self, work):
+        future, until_s = Future(), self._clock.now_s + self._takes_s()
+        try:
+            future.set_result(work())
+        except Exception as error:
+            future.set_exception(error)
+        future.done = lambda: self._clock.now_s >= until_s
+        return future
+
+    def shutdown(self, **_options):
+        """Have nothing to wait for."""
 
 
 class Stage(SimpleNamespace):
     """A cluster of which nothing is asked; it says when a fault began and ended."""
 
     def inflict(self, fault, node):
+        self.hit(node)
         self.suffered.append((self.clock(), node))
-        return fault.lasts, lambda: self.suffered.append((self.clock(), "whole"))
+        if not isinstance(fault, FreezeCoordinator):
+            return None
+        return fault.lasts, self.end
+
+    def end(self):
+        self.ends()
+        self.suffered.append((self.clock(), "whole"))
 
     def check(self):
         """Find nothing wrong."""
@@ -37,54 +84,195 @@ CROWD = SimpleNamespace(
 )  # fmt: skip
 
 
+def nothing(*_):
+    """Let it happen."""
+
+
 @pytest.fixture
 def followed(monkeypatch):
     """Follow the scenario of this duration, in which somebody leads from a time on."""
-    now_s = [100.0]
-
-    def sleep(seconds):
-        now_s[0] += max(seconds, 0.001)
-
-    clock = SimpleNamespace(monotonic=lambda: now_s[0], sleep=sleep)
+    clock = Clock()
     monkeypatch.setattr(real, "time", clock)
 
-    def run(duration, leads_from_s):
-        scenario, told = parse("s", SCENARIO.format(duration)), []
+    def run(
+        duration, leads_from_s=0, *, faults=FREEZE, hit=nothing, ends=nothing, takes_s=lambda: 0
+    ):
+        monkeypatch.setattr(
+            side_work, "ThreadPoolExecutor", lambda *_, **__: Threads(clock, takes_s)
+        )
+        scenario, told = parse("s", SCENARIO.format(duration, faults)), []
         stage = Stage(
             bootstrap=(("127.0.0.1", 1),), versions={}, command_config=None,
-            cannot=MappingProxyType({}), suffered=[], clock=lambda: round(now_s[0] - 100),
+            cannot=MappingProxyType({}), suffered=[], clock=lambda: round(clock.now_s, 1),
+            hit=lambda node: hit(clock.now_s, node), ends=lambda: ends(clock.now_s),
         )  # fmt: skip
+        monkeypatch.setattr(
+            real._Play,
+            "_coordinator",
+            lambda _self, _fault: 2 if clock.now_s >= leads_from_s else None,
+        )
         play = real._Play(
             scenario, expand(scenario), stage, lambda at, text: told.append((at, text))
         )
-        play._began_s = 100.0
-        monkeypatch.setattr(
-            play, "_coordinator", lambda _fault: 2 if now_s[0] - 100 >= leads_from_s else None
-        )
         play._follow(CROWD)
-        return (
-            stage.suffered,
-            [each for each in told if "heartbeats/s" not in each[1]],
-            play._missed,
+        return SimpleNamespace(
+            suffered=stage.suffered,
+            told=[each for each in told if "heartbeats/s" not in each[1]],
+            progress=[at for at, text in told if "heartbeats/s" in text],
+            missed=play._faults.missed,
+            late=play._faults.late,
         )
 
+    run.clock = clock
     return run
 
 
 def test_a_fault_waits_for_a_leader_and_lasts_as_long_as_it_says(followed):
-    suffered, told, missed = followed("60s", 26)
-    assert suffered == [(26, 2), (31, "whole")]
-    assert told[0] == WAITS
-    assert [text for _, text in told[1:]] == ["freeze node 2"]
-    assert missed == []
+    ran = followed("60s", 26)
+    assert ran.suffered == [(26, 2), (31, "whole")]
+    assert ran.told[0] == WAITS
+    assert [text for _, text in ran.told[1:]] == ["freeze node 2"]
+    assert (ran.missed, ran.late) == ([], 0)
 
 
 @pytest.mark.parametrize(("duration", "for_s"), [("2m", 30), ("25s", 5)])
 def test_a_fault_without_a_leader_is_given_up_and_told(followed, duration, for_s):
-    suffered, told, missed = followed(duration, 1_000)
-    assert suffered == []
-    (sentence,) = missed
+    ran = followed(duration, 1_000)
+    assert ran.suffered == []
+    (sentence,) = ran.missed
     said, _, waited = sentence.removesuffix(" s").rpartition(" for ")
     assert said == "freeze at 20 s did not happen: nobody led the partition of group a"
     assert float(waited) == pytest.approx(for_s, abs=0.6)
-    assert [text for _, text in told] == [WAITS[1], sentence]
+    assert [text for _, text in ran.told] == [WAITS[1], sentence]
+
+
+def gone_until(until_s, error):
+    def hit(now_s, _node):
+        if now_s < until_s:
+            raise error
+
+    return hit
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        DrillError("Process 4711 is not there any more."),
+        DrillError("Coordinator 1 is not there."),
+        FailureError("Coordinator 1 does not answer."),
+    ],
+)
+def test_a_fault_of_a_node_that_is_down_is_tried_again_until_it_is_back(followed, error):
+    faults = '{ do = "freeze", at = "20s", for = "5s", node = 1 }'
+    ran = followed("60s", faults=faults, hit=gone_until(23, error))
+    assert ran.suffered == [(23, 1), (28, "whole")]
+    assert [text for _, text in ran.told] == [WAITS[1], "freeze node 1"]
+    assert ran.told[0] == WAITS
+    assert ran.missed == []
+
+
+def test_a_fault_that_its_node_never_suffers_is_told_with_the_last_reason(followed):
+    error = DrillError("Coordinator 1 is not there.")
+    faults = '{ do = "kill", at = "20s", node = 1 }'
+    ran = followed("2m", faults=faults, hit=gone_until(1_000, error))
+    assert ran.suffered == []
+    (sentence,) = ran.missed
+    assert sentence == (
+        "kill at 20 s did not happen: it was tried for 30 s, at last: Coordinator 1 is not there"
+    )
+
+
+def test_what_is_wrong_with_this_program_ends_the_run(followed):
+    with pytest.raises(KeyError):
+        followed("60s", hit=gone_until(1_000, KeyError("a fault of ours")))
+
+
+def test_an_end_that_does_not_succeed_is_tried_again(followed):
+    def ends(now_s):
+        if now_s < 27:
+            raise DrillError("Coordinator 2 could not mend: it does not answer.")
+
+    ran = followed("60s", ends=ends)
+    assert ran.suffered == [(20, 2), (27, "whole")]
+    assert ran.told[1:] == [
+        (
+            25_000,
+            "freeze node 2 cannot end now, so it is tried again: Coordinator 2 could not mend:"
+            " it does not answer",
+        )
+    ]
+    assert ran.missed == []
+
+
+def test_an_end_that_never_succeeds_is_told(followed):
+    def ends(_now_s):
+        raise DrillError("Coordinator 2 could not mend: it does not answer.")
+
+    ran = followed("2m", ends=ends)
+    assert ran.missed == [
+        "freeze node 2 did not end at 25 s: Coordinator 2 could not mend: it does not answer"
+    ]
+
+
+def test_a_fault_that_takes_long_delays_no_other_and_no_progress(followed):
+    """A restart is drained first, which takes 15 s here; its mark has the time of its begin."""
+    faults = '{ do = "restart", at = "12s", node = 0 }, ' + FREEZE
+    takes_s = iter([15, 0, 0])
+    ran = followed("60s", faults=faults, takes_s=lambda: next(takes_s))
+    assert ran.suffered == [(12, 0), (20, 2), (25, "whole")]
+    assert ran.told == [(20_000, "freeze node 2"), (12_000, "restart node 0")]
+    assert ran.progress == [10_000, 20_000, 30_000, 40_000, 50_000]
+    assert (ran.missed, ran.late) == ([], 0)
+
+
+def test_a_fault_that_this_machine_is_late_for_has_its_real_time_and_is_counted(followed):
+    def hit(_now_s, node):
+        if node == 0:  # the whole machine stands still
+            followed.clock.now_s += 3
+
+    faults = '{ do = "kill", at = "19s", node = 0 }, ' + FREEZE
+    ran = followed("60s", faults=faults, hit=hit)
+    assert ran.told == [(19_000, "kill node 0"), (22_000, "freeze node 2")]
+    assert ran.suffered == [(22, 0), (22, 2), (27, "whole")]
+    assert ran.late == 1
+
+
+def test_a_fault_lasts_as_long_as_it_says_also_when_the_scenario_ends_before(followed):
+    ran = followed("22s")
+    assert ran.suffered == [(20, 2), (22, "whole")]
+    assert (ran.missed, ran.late) == ([], 0)
+
+
+def test_the_error_of_what_a_thread_did_is_raised_where_it_is_handed_over():
+    def fail():
+        raise KeyError("a fault of ours")
+
+    with side_work.SideWork() as work:
+        work.begin(fail, nothing)
+        with pytest.raises(KeyError):
+            until(lambda: work.hand_over() or work.is_done, WITHIN_S, "it was handed over")
+
+
+def test_what_was_begun_is_done_when_the_run_ends_and_what_waited_is_not(monkeypatch):
+    monkeypatch.setattr(side_work, "THREADS_MAX", 1)
+    began, may_end, done = threading.Event(), threading.Event(), []
+
+    def first():
+        began.set()
+        may_end.wait(WITHIN_S)
+        done.append("first")
+
+    with pytest.raises(KeyboardInterrupt), side_work.SideWork() as work:
+        work.begin(first, nothing)
+        work.begin(lambda: done.append("second"), nothing)
+        assert began.wait(WITHIN_S)
+        threading.Timer(0.05, may_end.set).start()
+        raise KeyboardInterrupt
+    assert done == ["first"]
+
+
+def test_a_broker_that_is_down_suffers_nothing():
+    kafka = SimpleNamespace(runs=lambda _node: False)
+    for fault in (KillCoordinator(at=0), FreezeCoordinator(at=0, lasts=1)):
+        with pytest.raises(DrillError, match="Broker 1 is not there"):
+            KAFKA_FAULTS[type(fault)](kafka, 1, fault)
