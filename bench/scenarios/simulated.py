@@ -6,6 +6,7 @@ simulated. The simulator's checkers watch every answer, too.
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
@@ -42,7 +43,7 @@ from failover.simulation.settings import CALM
 from failover.simulation.world import World
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
 
     from bench.scenarios.faults import Fault
     from bench.scenarios.plan import MemberAction, ScenarioPlan
@@ -141,6 +142,8 @@ class _Play:
         self._clients.partitions_of.update(scenario.partitions_of())
         self._lives: dict[Life, SimulatedMember] = {}
         self._times: dict[Life, LifeTimes] = {}
+        self._cuts: Counter[tuple[int, int]] = Counter()
+        self._freezes: Counter[tuple[int, int]] = Counter()
 
     def run(self) -> ScenarioRecord:
         world, scenario = self._world, self._scenario
@@ -244,15 +247,27 @@ class _Play:
 
     def freeze_coordinator(self, node_id: int, fault: FreezeCoordinator) -> None:
         process = self._cluster.processes[node_id]
+        frozen = (node_id, process.life)
+        self._freezes[frozen] += 1
         process.pause(0)
-        self._world.after(fault.lasts, process.thaw, process.life)
+        self._world.after(fault.lasts, self._end_freeze, *frozen)
+
+    def _end_freeze(self, node_id: int, life: int) -> None:
+        self._freezes[node_id, life] -= 1
+        if not self._freezes[node_id, life]:
+            self._cluster.processes[node_id].thaw(life)
 
     def cut_coordinator(self, node_id: int, fault: CutCoordinator) -> None:
         others = [p.node_id for p in self._cluster.processes if p.node_id != node_id]
         cuts = [(node_id, other) for other in others]
         cuts += [(other, node_id) for other in others]
+        self._cuts.update(cuts)
         self._cluster.network.sever(cuts)
-        self._world.after(fault.lasts, self._cluster.network.mend, cuts)
+        self._world.after(fault.lasts, self._end_cut, cuts)
+
+    def _end_cut(self, cuts: Sequence[tuple[int, int]]) -> None:
+        self._cuts.subtract(cuts)
+        self._cluster.network.mend([pair for pair in cuts if not self._cuts[pair]])
 
     # --- state
 

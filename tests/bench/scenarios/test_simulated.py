@@ -10,6 +10,8 @@ from bench.scenarios.files import found, parse
 from bench.scenarios.plan import MemberAction, expand
 from bench.scenarios.values import Protocol
 from bench.scenarios.verdict import judge
+from failover.simulation.nodes.network import Network
+from failover.simulation.nodes.process import Process
 from protocol.members.assignors import ClassicAssignor
 from protocol.members.history import MemberHistoryKind
 
@@ -188,6 +190,34 @@ def test_a_frozen_or_cut_off_coordinator_costs_no_rebalance(fault):
     faults = f'[[faults]]\ndo = "{fault}"\nat = "20s"\nfor = "10s"\n'
     (paid,) = costs_of(written("", duration="60s", faults=faults))
     assert paid.rebalances == 0
+
+
+def test_overlapping_cuts_end_one_by_one(monkeypatch):
+    mended, mend = [], Network.mend
+
+    def watched(network, pairs):
+        mend(network, pairs)
+        mended.append(sorted(pairs))
+
+    monkeypatch.setattr(Network, "mend", watched)
+    cut = '[[faults]]\ndo = "cut"\nat = "{}"\nfor = "{}"\nnode = {}\n'
+    faults = cut.format("20s", "10s", 0) + cut.format("25s", "3s", 1) + cut.format("29s", "4s", 0)
+    rehearsed(written("", duration="60s", faults=faults))
+    assert mended == [[(1, 2), (2, 1)], [], [(0, 1), (0, 2), (1, 0), (2, 0)]]
+
+
+def test_overlapping_freezes_of_a_node_end_with_the_last(monkeypatch):
+    thawed, thaw = [], Process.thaw
+
+    def watched(process, life):
+        thawed.append(process.is_paused)
+        thaw(process, life)
+
+    monkeypatch.setattr(Process, "thaw", watched)
+    freeze = '[[faults]]\ndo = "freeze"\nat = "{}"\nfor = "{}"\nnode = 0\n'
+    faults = freeze.format("20s", "10s") + freeze.format("25s", "9s")
+    rehearsed(written("", duration="60s", faults=faults))
+    assert thawed == [True], "the first end thaws nothing"
 
 
 def test_a_fault_waits_until_somebody_can_suffer_it():
