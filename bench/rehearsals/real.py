@@ -23,7 +23,7 @@ from bench.rehearsals.crowd import (
 )
 from bench.rehearsals.live_faults import FaultClock, LiveFaults
 from bench.rehearsals.side_work import SideWork
-from bench.rehearsals.stages import connections_to
+from bench.rehearsals.stages import connections_to, faults_on
 from bench.scenarios.members import session_timeouts
 from bench.scenarios.record import ScenarioRecord
 from bench.scenarios.simulated import POLL_MS, SETTLE_MS
@@ -181,7 +181,7 @@ class _Play:
     def _follow(self, crowd: ScenarioCrowd) -> None:
         """Inflict the faults and tell what happens, until the end of the scenario."""
         duration = self._scenario.duration
-        faults = [each for each in self._scenario.faults if type(each) not in self._stage.cannot]
+        faults = faults_on(self._stage, self._scenario)
         for due_ms, text in self._plan.marks:
             self._later(due_ms, partial(self._say, due_ms, text))
         for fault in faults:

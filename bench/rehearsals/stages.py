@@ -18,6 +18,7 @@ from bench.scenarios.faults import (
     FreezeCoordinator,
     KillCoordinator,
     RestartCoordinator,
+    word_of,
 )
 from bench.scenarios.members import ClusterNames
 from bench.scenarios.simulated import RESTART_MS, nodes_of, replicas_of
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
     from pathlib import Path
 
+    from bench.scenarios.faults import Fault
     from bench.scenarios.scenario import Scenario
     from bench.servers.kafka import Kafka
     from bench.servers.live_cluster import LiveCluster
@@ -78,17 +80,28 @@ def connections_to(stage: CrowdCluster) -> ConnectionSettings:
 
 def notes_on(stage: Stage, scenario: Scenario) -> list[str]:
     """Return what of a scenario a stage leaves out, in a sentence each."""
-    kinds = dict.fromkeys(type(fault) for fault in scenario.faults)
-    left_out = [
-        f"{kind.__struct_config__.tag} is left out: {stage.cannot[kind]}."
-        for kind in kinds
-        if kind in stage.cannot
-    ]
+    whys = (_why_not(stage, fault) for fault in scenario.faults)
+    left_out = [f"{why}." for why in dict.fromkeys(whys) if why]
     if stage.leaves and scenario.configs:
         left_out.append("The scenario's configs are left out: the cluster keeps its own.")
     if stage.no_racks and scenario.racks:
         left_out.append(f"The racks of its nodes are left out: {stage.no_racks}.")
     return left_out
+
+
+def faults_on(stage: Stage, scenario: Scenario) -> list[Fault]:
+    """Return the faults of a scenario that a stage does not leave out."""
+    return [fault for fault in scenario.faults if not _why_not(stage, fault)]
+
+
+def _why_not(stage: Stage, fault: Fault) -> str:
+    """Say that a stage leaves out a fault, and why; "" if it does not."""
+    if type(fault) in stage.cannot:
+        return f"{word_of(fault)} is left out: {stage.cannot[type(fault)]}"
+    nodes = len(stage.bootstrap)
+    if fault.node is not None and fault.node >= nodes:
+        return f"{word_of(fault)} of node {fault.node} is left out: there are {nodes} nodes here"
+    return ""
 
 
 class OwnStage:

@@ -20,7 +20,7 @@ from bench.scenarios.behaviours import (
     RollingDeploy,
     Scale,
 )
-from bench.scenarios.faults import CutCoordinator, FreezeCoordinator
+from bench.scenarios.faults import NODES, CutCoordinator, FreezeCoordinator
 from bench.scenarios.measures import MEASURES
 from bench.scenarios.members import HEARTBEAT_INTERVAL_MS, SESSION_TIMEOUT_MS
 from bench.scenarios.scenario import BASE, NAME, REBALANCE_TIMEOUT_MS, WorkloadKind
@@ -114,6 +114,10 @@ def _mistakes(scenario: Scenario) -> Iterator[Mistake]:
         yield from _moment(scenario, fault, place, about)
         if fault.group is not None and fault.group not in first:
             yield (*place, "group"), f"{about}: there is no group {fault.group}."
+        nodes = scenario.nodes or NODES
+        if fault.node is not None and fault.node >= nodes:
+            why = f"there is no node {fault.node}: the cluster has the nodes 0 to {nodes - 1}."
+            yield (*place, "node"), f"{about}: {why}"
 
 
 def _times(scenario: Scenario) -> Iterator[Mistake]:

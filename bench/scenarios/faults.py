@@ -14,8 +14,8 @@ from msgspec import Meta, Struct, field
 from bench.scenarios.values import Duration
 
 NODES: Final = 3
-"""The nodes of the cluster of a scenario with faults."""
-Node = Annotated[int, Meta(ge=0, lt=NODES)]
+"""The nodes of the cluster of a scenario with faults, unless its ``nodes`` says how many."""
+Node = Annotated[int, Meta(ge=0)]
 
 
 class KillCoordinator(

@@ -9,7 +9,7 @@ import pytest
 
 from actors.errors import FailureError
 from bench.rehearsals import real, side_work
-from bench.rehearsals.stages import KAFKA_FAULTS
+from bench.rehearsals.stages import KAFKA_FAULTS, KafkaStage, faults_on, notes_on
 from bench.scenarios.faults import FreezeCoordinator, KillCoordinator
 from bench.scenarios.files import parse
 from bench.scenarios.plan import expand
@@ -25,6 +25,7 @@ faults = [{}]
 name = "a"
 topics = ["t"]
 """
+NODES = (("127.0.0.1", 1), ("127.0.0.1", 2), ("127.0.0.1", 3))
 FREEZE = '{ do = "freeze", at = "20s", for = "5s" }'
 WAITS = (20_000, "freeze: nobody can suffer it now, so it is tried again")
 
@@ -102,7 +103,7 @@ def followed(monkeypatch):
         )
         scenario, told = parse("s", SCENARIO.format(duration, faults)), []
         stage = Stage(
-            bootstrap=(("127.0.0.1", 1),), versions={}, command_config=None,
+            bootstrap=NODES, versions={}, command_config=None,
             cannot=MappingProxyType({}), suffered=[], clock=lambda: round(clock.now_s, 1),
             hit=lambda node: hit(clock.now_s, node), ends=lambda: ends(clock.now_s),
         )  # fmt: skip
@@ -276,3 +277,11 @@ def test_a_broker_that_is_down_suffers_nothing():
     for fault in (KillCoordinator(at=0), FreezeCoordinator(at=0, lasts=1)):
         with pytest.raises(DrillError, match="Broker 1 is not there"):
             KAFKA_FAULTS[type(fault)](kafka, 1, fault)
+
+
+def test_kafka_leaves_out_a_fault_of_a_node_that_it_does_not_have_and_says_so():
+    faults = '{ do = "kill", at = "20s", node = 7 }, { do = "kill", at = "30s", node = 2 }'
+    scenario = parse("s", "nodes = 12\n" + SCENARIO.format("60s", faults))
+    kafka = KafkaStage(SimpleNamespace(bootstrap=NODES))
+    assert notes_on(kafka, scenario) == ["kill of node 7 is left out: there are 3 nodes here."]
+    assert [fault.node for fault in faults_on(kafka, scenario)] == [2]

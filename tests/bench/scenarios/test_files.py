@@ -263,6 +263,18 @@ def group_with(*lines: str) -> str:
             group_with('[[faults]]\ndo = "kill"\nat = "1m"\ngroup = "b"'),
             "line 13: fault 1: there is no group b.",
         ),
+        (
+            group_with('[[faults]]\ndo = "kill"\nat = "1m"\nnode = 3'),
+            "line 13: fault 1: there is no node 3: the cluster has the nodes 0 to 2.",
+        ),
+        (
+            "nodes = 12\n" + group_with('[[faults]]\ndo = "kill"\nat = "1m"\nnode = 12'),
+            "line 14: fault 1: there is no node 12: the cluster has the nodes 0 to 11.",
+        ),
+        (
+            group_with('[[faults]]\ndo = "kill"\nat = "1m"\nnode = -1'),
+            "line 13: fault 1: node is -1: expected",
+        ),
         (group_with('[[faults]]\ndo = "kill"\nat = "1h"'), "line 12: fault 1 begins after the end"),
         (group_with('[[faults]]\ndo = "freeze"\nat = "1m"'), "line 10: fault 1 lacks 'for'."),
         (GOOD.replace("orders", '"a b"', 1), "line 4: a topic cannot be named 'a b'."),
@@ -426,3 +438,9 @@ def test_a_percentage_of_pods_is_rounded_as_kubernetes_does(whole: int, percent:
     exact = whole * percent / 100
     assert amount.of(whole, rounds_up=False) <= exact <= amount.of(whole, rounds_up=True)
     assert amount.of(whole, rounds_up=True) - amount.of(whole, rounds_up=False) <= 1
+
+
+def test_a_fault_may_hit_every_node_that_the_scenario_has():
+    text = group_with('[[faults]]\ndo = "kill"\nat = "1m"\nnode = 11')
+    (fault,) = parse("s", f"nodes = 12\n{text}").faults
+    assert fault.node == 11
