@@ -44,6 +44,7 @@ if TYPE_CHECKING:
 
     from bench.histories.verdict import HistoryVerdict
     from bench.pages.document import ReportDocument
+    from bench.rehearsals.spark_history import WrittenHistory
     from bench.scenarios.record import ScenarioRecord
     from bench.scenarios.scenario import Scenario
     from bench.scenarios.verdict import GroupVerdict, ScenarioVerdict
@@ -95,34 +96,54 @@ def _story(asked: argparse.Namespace) -> int:
         _say(*verdict.remarks(3))
         _say("\nSpark checks what every member saw ...")
         assert made.session is not None
-        checked = _checked(made.session, history.finish(scenario, plan, record).found())
-        _say(said(checked))
+        written = history.finish(scenario, plan, record)
+        checked = _checked(made.session, written)
+        if not isinstance(checked, StartError):
+            _say(said(checked))
     write_reports([asked.report], lambda: told_report(scenario, record, verdict, checked))
+    if isinstance(checked, StartError):
+        raise checked
     return OK if verdict.is_clean and checked.is_clean else FAILURE
 
 
 def told_report(
-    scenario: Scenario, record: ScenarioRecord, verdict: ScenarioVerdict, checked: HistoryVerdict
+    scenario: Scenario,
+    record: ScenarioRecord,
+    verdict: ScenarioVerdict,
+    checked: HistoryVerdict | StartError,
 ) -> ReportDocument:
-    """Return the document of the page, with what the checks of the history found."""
+    """Return the document of the page, with what the checks of the history found, or why nothing.
+
+    Without these checks the page is not clean.
+    """
+    if isinstance(checked, StartError):
+        run = ReportedRun(name=STORY, record=record, verdict=verdict, failures=(str(checked),))
+        return report(STORY, scenario.about, [run])
     found = history_result(sum(checked.facts.rows.values()), checked.outcomes)
-    run = ReportedRun(name=STORY, record=record, verdict=replace(verdict, history=found))
-    missed = [each.rstrip(".") for each in checked.exceeded]
-    return report(STORY, scenario.about, [run], missed)
+    run = ReportedRun(
+        name=STORY,
+        record=record,
+        verdict=replace(verdict, history=found),
+        failures=checked.exceeded,
+    )
+    return report(STORY, scenario.about, [run])
 
 
-def _checked(session: SparkSession, run: Path) -> HistoryVerdict:
-    """Let Spark check a history."""
+def _checked(session: SparkSession, written: WrittenHistory) -> HistoryVerdict | StartError:
+    """Let Spark check a history; return why it could not."""
     from bench.histories.prepared import PreparedHistory
     from bench.histories.store import HistoryError, read_facts, read_run
     from bench.histories.verdict import judge_history
 
     try:
+        run = written.found()
         facts = read_facts(run)
         with told("Spark cannot check the history"):
             return judge_history(PreparedHistory(read_run(session, run, facts), facts))
+    except StartError as error:
+        return error
     except HistoryError as error:
-        raise StartError(str(error)) from None
+        return StartError(str(error))
 
 
 def said(checked: HistoryVerdict) -> str:

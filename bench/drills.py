@@ -35,7 +35,7 @@ from bench.interruption import Interrupted, interruptible
 from bench.load.rehearsal import RehearsalLog
 from bench.pages.drilled import drill_report
 from bench.pages.files import report_path, write_reports
-from bench.result_files import result_path, write_aside
+from bench.result_files import result_path, write_all, write_aside
 from bench.servers.rollcall import running_rollcall
 from bench.servers.server import StartError
 from failover.drills.checked import DrillError
@@ -67,9 +67,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         with interruptible():
             verdict = play()
             print(verdict.text(), flush=True)
-        if asked.json:
-            write_aside(asked.json, json.dumps(verdict.document(), indent=2) + "\n")
-        write_reports(asked.report, lambda: drill_report(drill, verdict, log))
+        _write(asked, drill, verdict, log)
     except Interrupted as stop:
         print(f"rollcall: The drill was {stop}.", file=sys.stderr)
         return stop.exit_code
@@ -83,6 +81,19 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if verdict is not None or log.told:
             _trace(asked.name, began_ms, log, verdict)
     return OK if verdict.is_clean else FAILURE
+
+
+def _write(asked: argparse.Namespace, drill: Drill, verdict: Verdict, log: RehearsalLog) -> None:
+    """Write what is asked for, each file also if another one cannot be written."""
+
+    def write_json() -> None:
+        if asked.json:
+            write_aside(asked.json, json.dumps(verdict.document(), indent=2) + "\n")
+
+    write_all(
+        write_json,
+        lambda: write_reports(asked.report, lambda: drill_report(drill, verdict, log)),
+    )
 
 
 def _trace(name: str, began_ms: int, log: RehearsalLog, verdict: Verdict | None) -> None:

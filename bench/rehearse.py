@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 import json
 import sys
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -24,8 +25,8 @@ from bench.rehearsals.comparison import Comparison
 from bench.rehearsals.guest import GuestCluster
 from bench.rehearsals.masters import SparkMaster, is_submitted, master
 from bench.rehearsals.open_files import check_open_files
-from bench.rehearsals.runs import HOW, Place, Planned, Run, SparkPlace, run_all
-from bench.result_files import result_path, write_aside
+from bench.rehearsals.runs import HOW, RUN_ERRORS, Place, Planned, Run, SparkPlace, run_all
+from bench.result_files import result_path, write_all, write_aside
 from bench.scenarios.conditions import FailOn
 from bench.scenarios.files import SUFFIX, found, found_variants, names
 from bench.scenarios.history import run_id_of
@@ -34,11 +35,12 @@ from bench.servers.java import need_spark
 from bench.servers.kafka import need_kafka
 from bench.servers.server import StartError
 from failover.drills.checked import DrillError
-from protocol.wire.errors import KafkaError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from bench.pages.document import ReportDocument
+    from bench.rehearsals.runs import RunError
     from bench.scenarios.scenario import Scenario
 
 OK, FAILURE, BAD_INPUT = 0, 1, 2
@@ -72,14 +74,17 @@ def _main(parser: argparse.ArgumentParser, arguments: Sequence[str] | None) -> i
             return _rehearse(asked, planned)
     except BadInputError as error:
         print(f"rollcall: {error}", file=sys.stderr)
-    except (DrillError, StartError, CommandError, KafkaError, OSError) as error:
+    except RUN_ERRORS as error:
         print(f"rollcall: The rehearsal could not be completed: {error}", file=sys.stderr)
     return BAD_INPUT
 
 
 def _rehearse(asked: argparse.Namespace, planned: Sequence[Planned]) -> int:
-    """Run what was planned, and print the verdict; return the exit code."""
-    runs = run_all(
+    """Run what was planned, and print the verdict; return the exit code.
+
+    What was completed is told and written, whatever failed; then the first failure is raised.
+    """
+    runs, failure = run_all(
         planned,
         _places(asked),
         _running(asked),
@@ -87,7 +92,7 @@ def _rehearse(asked: argparse.Namespace, planned: Sequence[Planned]) -> int:
         spark=_spark(asked),
         history=asked.history,
     )
-    return OK if _tell(asked, runs).is_clean else FAILURE
+    return OK if _tell(asked, runs, failure).is_clean else FAILURE
 
 
 def _check_alone(parser: argparse.ArgumentParser, asked: argparse.Namespace) -> None:
@@ -113,35 +118,39 @@ def _without_a_run(asked: argparse.Namespace) -> int:
     return OK if asked.list else BAD_INPUT
 
 
-def _tell(asked: argparse.Namespace, runs: Sequence[Run]) -> Comparison:
+def _tell(asked: argparse.Namespace, runs: Sequence[Run], failure: RunError | None) -> Comparison:
     """Check the histories if they are kept, print the verdict, and write what is asked for.
 
-    The verdict is printed before files are written, and also if the histories cannot be.
+    The verdict is printed before files are written. ``failure``: of the run after these ones. It is
+    raised in the end, and so is that of the checks.
     """
-    failure: StartError | None = None
+    failures: list[RunError] = [] if failure is None else [failure]
     if asked.history:
-        try:
-            runs = with_histories(runs, _words(runs), asked.history, _say)
-        except StartError as error:
-            failure = error
-    told = Comparison([run.verdict for run in runs], asked.fail_on)
+        runs, unchecked = with_histories(runs, asked.history, _say)
+        failures += [] if unchecked is None else [unchecked]
+    verdicts = [run.verdict for run in runs]
+    told = Comparison(verdicts, asked.fail_on, [f"Not completed: {each}" for each in failures])
     print(told.text(), flush=True)
-    if failure is not None:
-        raise failure
     _write(asked, runs, told)
+    if failures:
+        raise failures[0]
     return told
 
 
 def _write(asked: argparse.Namespace, runs: Sequence[Run], told: Comparison) -> None:
-    """Write every file that is asked for."""
-    if asked.json:
-        write_aside(asked.json, json.dumps(told.document(), indent=2) + "\n")
-    if asked.markdown:
-        write_aside(asked.markdown, told.markdown())
+    """Write every file that is asked for, also if another one cannot be written."""
     scenario = runs[0].planned.scenario
-    write_reports(
-        asked.report,
-        lambda: report(scenario.name, scenario.about, _reported(runs), told.failures()),
+
+    def write_json(path: Path) -> None:
+        write_aside(path, json.dumps(told.document(), indent=2) + "\n")
+
+    def make() -> ReportDocument:
+        return report(scenario.name, scenario.about, _reported(runs, told), told.lacks)
+
+    write_all(
+        *([partial(write_json, asked.json)] if asked.json else []),
+        *([partial(write_aside, asked.markdown, told.markdown())] if asked.markdown else []),
+        partial(write_reports, asked.report, make),
     )
 
 
@@ -259,23 +268,15 @@ def _say(text: str) -> None:
     print(text, flush=True)
 
 
-def _reported(runs: Sequence[Run]) -> list[ReportedRun]:
+def _reported(runs: Sequence[Run], told: Comparison) -> list[ReportedRun]:
     """Return the runs under the names that tell them apart."""
     return [
         ReportedRun(
-            name=", ".join(words) or run.verdict.scenario, record=run.record, verdict=run.verdict
+            name=", ".join(run.words) or run.verdict.scenario,
+            record=run.record,
+            verdict=run.verdict,
+            failures=told.failures_of(run.verdict),
         )
-        for run, words in zip(runs, _words(runs), strict=True)
-    ]
-
-
-def _words(runs: Sequence[Run]) -> list[list[str]]:
-    """Return, for each run, what tells it apart from the others."""
-    variants = {run.planned.variant for run in runs}
-    places = {run.verdict.how for run in runs}
-    return [
-        ([run.planned.variant] if len(variants) > 1 else [])
-        + ([run.verdict.how] if len(places) > 1 else [])
         for run in runs
     ]
 

@@ -4,6 +4,10 @@ from __future__ import annotations
 
 import argparse
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 
 def result_path(text: str) -> Path:
@@ -28,6 +32,18 @@ def write_aside(path: Path, text: str) -> None:
             _write_and_rename(path, text)
     except OSError as error:
         raise OSError(f"{path} cannot be written: {error.strerror}.") from None
+
+
+def write_all(*writes: Callable[[], None]) -> None:
+    """Write several files, each also if another one cannot be; then raise the first OSError."""
+    failures = []
+    for write in writes:
+        try:
+            write()
+        except OSError as error:
+            failures.append(error)
+    if failures:
+        raise failures[0]
 
 
 def _write_and_rename(path: Path, text: str) -> None:

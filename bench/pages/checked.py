@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from bench.histories.checks import CHECKS, Severity
 from bench.pages.document import Figure, ReportDocument, RunReport
-from bench.pages.groups import joined
+from bench.pages.groups import joined, sentence_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -67,6 +67,6 @@ def _examples(outcome: CheckOutcome) -> list[str]:
 def _sentence(verdict: HistoryVerdict, found: Sequence[CheckOutcome]) -> str:
     reasons = [f"{each.check}: {each.count}" for each in found]
     if verdict.is_clean:
-        suspects = f" Suspect is {joined(reasons)}." if reasons else ""
+        suspects = f" Suspect is {sentence_of(reasons)}" if reasons else ""
         return f"No promise was broken ({len(verdict.outcomes)} checks).{suspects}"
-    return f"{joined([*reasons, *(each.rstrip('.') for each in verdict.exceeded)])}."
+    return sentence_of([*reasons, *verdict.exceeded])

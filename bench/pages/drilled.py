@@ -12,7 +12,7 @@ from bench.pages.groups import (
     PaidGroup,
     cost_rows,
     costliest,
-    joined,
+    sentence_of,
     which_are_drawn,
 )
 from bench.pages.stories import marks, stories
@@ -206,4 +206,4 @@ def _sentence(verdict: Verdict) -> str:
         f"{row.name}: {number(row.value)}, and at most {number(row.limit)} may be"
         for row in limited[False]
     ]
-    return f"{joined(reasons)}."
+    return sentence_of(reasons)

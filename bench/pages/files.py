@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import time
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -12,7 +13,7 @@ from actors.installation import installed_version
 from bench.pages.document import as_json
 from bench.pages.markdown import markdown
 from bench.pages.page import page
-from bench.result_files import result_path, write_aside
+from bench.result_files import result_path, write_all, write_aside
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -48,9 +49,12 @@ def write_reports(paths: Sequence[Path], make: Callable[[], ReportDocument]) -> 
         program=f"Rollcall {installed_version()}",
         made=time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime()),
     )
-    for path in paths:
+
+    def write(path: Path) -> None:
         write_report(path, document)
         print(f"report: {path}", flush=True)
+
+    write_all(*(partial(write, path) for path in paths))
 
 
 def write_report(path: Path, report: ReportDocument) -> None:

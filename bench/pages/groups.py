@@ -140,6 +140,12 @@ def which_are_drawn(drawn: int, groups: int) -> str:
 
 
 def joined(reasons: Sequence[str]) -> str:
-    """Return the first reasons of a verdict, and how many more there are."""
+    """Return the first reasons of a verdict, and how many more there are, without a full stop."""
     more = len(reasons) - REASONS_MAX
-    return "; ".join([*reasons[:REASONS_MAX], *([f"and {more} more"] if more > 0 else [])])
+    first = [each.rstrip(".") for each in reasons[:REASONS_MAX]]
+    return "; ".join([*first, *([f"and {more} more"] if more > 0 else [])])
+
+
+def sentence_of(reasons: Sequence[str]) -> str:
+    """Return the same as a sentence, whether the reasons are sentences or not."""
+    return f"{joined(reasons)}."

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from bench.pages.document import ReportDocument, RunReport
@@ -13,7 +13,7 @@ from bench.pages.groups import (
     PaidGroup,
     cost_rows,
     costliest,
-    joined,
+    sentence_of,
     which_are_drawn,
 )
 from bench.pages.stories import marks, stories
@@ -33,11 +33,20 @@ SENTENCES_MAX: Final = 20
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReportedRun:
-    """One run to report: what it is called beside others, what was recorded, and the verdict."""
+    """One run to report: what it is called beside others, what was recorded, and the verdict.
+
+    ``failures`` are sentences about what else is wrong with it.
+    """
 
     name: str
     record: ScenarioRecord
     verdict: ScenarioVerdict
+    failures: Sequence[str] = ()
+
+    @property
+    def is_clean(self) -> bool:
+        """Whether nothing is wrong with it."""
+        return self.verdict.is_clean and not self.failures
 
 
 def report(
@@ -45,8 +54,10 @@ def report(
 ) -> ReportDocument:
     """Return the document of these runs, one or several side by side.
 
-    ``failures`` are sentences about what else makes the verdict not clean.
+    ``failures`` are sentences about what else is wrong, of no single run.
     """
+    if len(runs) == 1:
+        runs, failures = [replace(runs[0], failures=(*failures, *runs[0].failures))], ()
     groups = [_paid(run) for run in runs]
     drawn = costliest(groups, max(1, min(STORIES_EACH_MAX, STORIES_MAX // len(runs))))
     shown = costliest(groups, GROUPS_MAX)
@@ -58,24 +69,23 @@ def report(
         title=title,
         about=about,
         is_clean=all(page.is_clean for page in pages) and not failures,
-        verdict=" ".join(
-            [
-                *([joined(failures)] if failures else []),
-                pages[0].verdict if len(pages) == 1 else _compared(runs),
-            ]
-        ),
+        verdict=pages[0].verdict if len(pages) == 1 else _compared(runs, failures),
         program="Rollcall",
         made="",
         runs=pages,
     )
 
 
-def _compared(runs: Sequence[ReportedRun]) -> str:
-    """Say which run cost least; of several places, which variant did in each."""
+def _compared(runs: Sequence[ReportedRun], failures: Sequence[str]) -> str:
+    """Say what else is wrong, and which run cost least; of several places, which one in each."""
+    failures = [*failures, *(each for run in runs for each in run.failures)]
     verdicts = [run.verdict for run in runs]
-    if len({each.how for each in verdicts}) > 1 and (best := best_of_each_place(verdicts)):
-        return " ".join(best)
-    return cheapest([(run.name, run.verdict) for run in runs])
+    failed = [run.verdict for run in runs if run.failures]
+    best = []
+    if len({each.how for each in verdicts}) > 1:
+        best = best_of_each_place(verdicts, failed)
+    best = best or [cheapest([(run.name, run.verdict) for run in runs], failed)]
+    return " ".join([*([sentence_of(failures)] if failures else []), *best])
 
 
 def _paid(run: ReportedRun) -> list[PaidGroup]:
@@ -107,8 +117,8 @@ def _run(
     return RunReport(
         name=run.name,
         how=verdict.how,
-        is_clean=verdict.is_clean,
-        verdict=" ".join(filter(None, (_sentence(verdict, paid), verdict.forming))),
+        is_clean=run.is_clean,
+        verdict=" ".join(filter(None, (_sentence(run, paid), verdict.forming))),
         duration_ms=record.ended_ms - record.began_ms,
         changed_ms=record.changed_ms - record.began_ms,
         costs=cost_rows(paid, shown),
@@ -119,18 +129,18 @@ def _run(
     )
 
 
-def _sentence(verdict: ScenarioVerdict, paid: Sequence[PaidGroup]) -> str:
-    if verdict.is_clean:
+def _sentence(run: ReportedRun, paid: Sequence[PaidGroup]) -> str:
+    verdict = run.verdict
+    if run.is_clean:
         limited = sum(len(each.limits) for each in paid)
         kept = f"every limit was kept ({limited})" if limited else "no limits were set"
         return f"No rule was broken, and {kept}.{_dearest(verdict)}"
-    broken = [f"{name}: {count}" for name, (count, _) in verdict.violations.items()]
+    broken = [*run.failures]
+    broken += [f"{name}: {count}" for name, (count, _) in verdict.violations.items()]
     broken += [
-        f"{each.group.name} had {sentence.rstrip('.')}"
-        for each in verdict.groups
-        for sentence in each.exceeded
+        f"{each.group.name} had {sentence}" for each in verdict.groups for sentence in each.exceeded
     ]
-    return f"{joined(broken)}."
+    return sentence_of(broken)
 
 
 def _dearest(verdict: ScenarioVerdict) -> str:

@@ -8,13 +8,13 @@ run again. A scenario without a result has no row.
 from __future__ import annotations
 
 import argparse
-import json
 import subprocess
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from bench.paths import TOP
+from bench.rehearsals.results import read_result
 from bench.result_files import write_aside
 
 if TYPE_CHECKING:
@@ -49,12 +49,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     found = {}
     for name, command in COMMANDS.items():
         result = asked.results / f"{name}.kafka.json"
-        if not result.exists() and not asked.only_table:
+        if read_result(result) is None and not asked.only_table:
             print(f"--- {command}", flush=True)
             words = [sys.executable, "-m", *command.split(), "--json", str(result)]
             subprocess.run(words, check=False)
-        if result.exists():
-            found[name] = json.loads(result.read_text("utf-8"))
+        if (document := read_result(result)) is not None:
+            found[name] = document
     page = PAGE.read_text("utf-8")
     before, rest = page.split(BEGIN, 1)
     _, after = rest.split(END, 1)

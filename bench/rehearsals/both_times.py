@@ -10,7 +10,6 @@ that the table has of it.
 from __future__ import annotations
 
 import argparse
-import json
 import subprocess
 import sys
 from pathlib import Path
@@ -18,6 +17,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 
 from bench.paths import TOP
+from bench.rehearsals.results import read_result
 from bench.result_files import write_aside
 from bench.scenarios.files import names
 
@@ -51,7 +51,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
             _run(name, asked.results / f"{name}.json", [*_spark(name)])
             _run(name, asked.results / f"{name}.simulated.json", ["--simulate"])
     found = {
-        name: tuple(_read(asked.results / f"{name}{kind}.json") for kind in ("", ".simulated"))
+        name: tuple(
+            read_result(asked.results / f"{name}{kind}.json") for kind in ("", ".simulated")
+        )
         for name in names()
     }
     page = PAGE.read_text("utf-8")
@@ -65,18 +67,11 @@ def _spark(name: str) -> Iterator[str]:
 
 
 def _run(name: str, result: Path, options: Sequence[str]) -> None:
-    if result.exists():
+    if read_result(result) is not None:
         return
     print(f"--- {name} {' '.join(options)}", flush=True)
     rehearse = [sys.executable, "-m", "rollcall", "rehearse", name, *options]
     subprocess.run([*rehearse, "--json", str(result)], check=False)
-
-
-def _read(path: Path) -> dict[str, Any] | None:
-    if not path.exists():
-        return None
-    document: dict[str, Any] = json.loads(path.read_text("utf-8"))
-    return document
 
 
 def table(

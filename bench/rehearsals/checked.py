@@ -20,15 +20,25 @@ if TYPE_CHECKING:
 
 def with_histories(
     runs: Sequence[Run],
-    words: Sequence[Sequence[str]],
     directory: Path,
     say: Callable[[str], None],
-) -> list[Run]:
+) -> tuple[list[Run], StartError | None]:
     """Write the history of each run, and return the runs with what the checks found in it.
 
-    A run's folder is named by the ``words`` that tell it apart. Raises StartError if one cannot be
-    written or checked.
+    A run's folder is named by the ``words`` that tell it apart. If one cannot be written or
+    checked, it and the runs after it are returned as they were, with the error.
     """
+    checked: list[Run] = []
+    try:
+        _check_each(runs, directory, say, checked)
+    except StartError as error:
+        return [*checked, *runs[len(checked) :]], error
+    return checked, None
+
+
+def _check_each(
+    runs: Sequence[Run], directory: Path, say: Callable[[str], None], checked: list[Run]
+) -> None:
     from py4j.protocol import Py4JError
     from pyspark.errors import PySparkException
 
@@ -38,14 +48,13 @@ def with_histories(
 
     most = max(sum(len(life.timeline.events) for life in run.record.lives) for run in runs)
     session = local_session(check_settings(most))
-    checked = []
     try:
-        for run, told in zip(runs, words, strict=True):
+        for run in runs:
             scenario, record = run.planned.scenario, run.record
             if run.history is not None:  # tasks of Spark have written it
                 folder = run.history.found()
             else:
-                facts = facts_of(run_id_of(scenario.name, told), scenario, record)
+                facts = facts_of(run_id_of(scenario.name, run.words), scenario, record)
                 rows = history_rows(scenario, run.planned.plan, record)
                 folder = write_history(session, directory, facts, rows)
             say(f"the history is in {folder}")
@@ -58,7 +67,6 @@ def with_histories(
         raise StartError(f"Spark cannot check the history: {first_line(error)}") from None
     finally:
         session.stop()
-    return checked
 
 
 def history_result(rows: int, outcomes: Sequence[CheckOutcome]) -> HistoryResult:

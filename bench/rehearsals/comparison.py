@@ -18,30 +18,37 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """The verdicts of all runs, and the conditions on which the rehearsal fails."""
+    """The verdicts of all runs, and the conditions on which the rehearsal fails.
+
+    ``lacks`` are sentences about what could not be done: without it nothing is clean.
+    """
 
     verdicts: Sequence[ScenarioVerdict]
     fail_on: Sequence[FailOn] = ()
+    lacks: Sequence[str] = ()
 
     @property
     def is_clean(self) -> bool:
-        """Whether every run is clean and no condition to fail on holds."""
-        return all(each.is_clean for each in self.verdicts) and not self.failures()
+        """Whether all was done, every run is clean and no condition to fail on holds."""
+        is_whole = not self.lacks and all(each.is_clean for each in self.verdicts)
+        return is_whole and not self.failures()
 
     def failures(self) -> list[str]:
         """Return a sentence for each condition to fail on that holds."""
-        found = []
-        for verdict in self.verdicts:
-            found += [
-                f"{_name(verdict)}: {sentence}"
-                for condition in self.fail_on
-                if (sentence := condition.met_by(verdict))
-            ]
-            found += [
-                f"{_name(verdict)}, {group}: {sentence}"
-                for condition in self.fail_on
-                for group, sentence in condition.met(verdict.groups)
-            ]
+        return [sentence for verdict in self.verdicts for sentence in self.failures_of(verdict)]
+
+    def failures_of(self, verdict: ScenarioVerdict) -> list[str]:
+        """Return those that hold for one run."""
+        found = [
+            f"{_name(verdict)}: {sentence}"
+            for condition in self.fail_on
+            if (sentence := condition.met_by(verdict))
+        ]
+        found += [
+            f"{_name(verdict)}, {group}: {sentence}"
+            for condition in self.fail_on
+            for group, sentence in condition.met(verdict.groups)
+        ]
         return found
 
     def best(self) -> list[str]:
@@ -51,7 +58,7 @@ class Comparison:
     def document(self) -> dict[str, Any]:
         """Return the comparison for JSON; of one run, its verdict."""
         documents = [each.document() for each in self.verdicts]
-        told = {"clean": self.is_clean, "fail_on": self.failures()}
+        told = {"clean": self.is_clean, "fail_on": self.failures(), "lacks": [*self.lacks]}
         if len(documents) == 1:
             return {**documents[0], **told}
         scenario = self.verdicts[0].scenario
@@ -93,7 +100,7 @@ class Comparison:
         for verdict in self.verdicts:
             at = f"{_name(verdict)}: " if several else ""
             lines += [f"{at}{sentence}" for sentence in verdict.remarks(COMPLAINTS_MAX)]
-        return [*lines, *self.failures(), *self.best()]
+        return [*lines, *self.failures(), *self.best(), *self.lacks]
 
 
 HEAD = ("group", "members", "protocol")

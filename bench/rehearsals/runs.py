@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import time
 from contextlib import ExitStack, contextmanager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum, auto
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 from actors.coordinator import gc_tuning
+from actors.errors import CommandError
 from actors.telemetry.run_traces import RunStep, TracedRun, trace_run
 from bench.rehearsals import real
 from bench.rehearsals.crowd import PlannedCrowd
@@ -20,6 +21,9 @@ from bench.scenarios.history import run_id_of
 from bench.scenarios.scenario import BASE
 from bench.scenarios.verdict import ScenarioVerdict, judge
 from bench.servers.java import need_spark
+from bench.servers.server import StartError
+from failover.drills.checked import DrillError
+from protocol.wire.errors import KafkaError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -36,6 +40,11 @@ if TYPE_CHECKING:
     from bench.scenarios.plan import ScenarioPlan
     from bench.scenarios.record import ScenarioRecord
     from bench.scenarios.scenario import Scenario
+
+
+RunError: TypeAlias = DrillError | StartError | CommandError | KafkaError | OSError
+RUN_ERRORS: Final = (DrillError, StartError, CommandError, KafkaError, OSError)
+"""What a run raises if it cannot be completed."""
 
 
 class Place(Enum):
@@ -60,13 +69,15 @@ class Planned:
 class Run:
     """One run: what was planned, what it recorded, and the verdict.
 
-    ``history`` is there if tasks of Spark have written it already.
+    ``history`` is there if tasks of Spark have written it already; ``words`` tell it apart from the
+    other runs that are planned.
     """
 
     planned: Planned
     record: ScenarioRecord
     verdict: ScenarioVerdict
     history: WrittenHistory | None = None
+    words: Sequence[str] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,27 +96,35 @@ def run_all(  # noqa: PLR0913 - what is run, where, and what is kept of it
     *,
     spark: SparkPlace | None = None,
     history: Path | None = None,
-) -> list[Run]:
+) -> tuple[list[Run], RunError | None]:
     """Run every variant at every place; ``running`` is the cluster that ran before.
+
+    Returns the runs, and if one fails those before it, and its error.
 
     ``spark``: where tasks of Spark drive the members; None: this process does. Such tasks write
     what they saw into the directory ``history``; of other runs nothing is written here.
 
-    Raises DrillError, StartError, CommandError, KafkaError and OSError.
+    Raises DrillError, StartError, CommandError, KafkaError and OSError if already the first fails.
     """
-    runs = []
-    with crowds(spark, history, say) as made:
-        for place in places:
-            for planned in variants:
-                if len(variants) * len(places) > 1:
-                    say(f"--- {WORDS[place]}, {planned.variant}")
+    runs: list[Run] = []
+    try:
+        with crowds(spark, history, say) as made:
+            for place in places:
+                for planned in variants:
+                    if len(variants) * len(places) > 1:
+                        say(f"--- {WORDS[place]}, {planned.variant}")
 
-                def words(how: str, variant: str = planned.variant) -> list[str]:
-                    told = [variant] if len(variants) > 1 else []
-                    return told + ([how] if len(places) > 1 else [])
+                    def words(how: str, variant: str = planned.variant) -> list[str]:
+                        told = [variant] if len(variants) > 1 else []
+                        return told + ([how] if len(places) > 1 else [])
 
-                runs.append(_run(planned, place, running, say, (made, words)))
-    return runs
+                    run = _run(planned, place, running, say, (made, words))
+                    runs.append(replace(run, words=words(run.verdict.how)))
+    except RUN_ERRORS as error:
+        if not runs:
+            raise
+        return runs, error
+    return runs, None
 
 
 @dataclass(frozen=True, slots=True)

@@ -32,17 +32,27 @@ class _Paid:
     thousandths: Mapping[str, int]
 
 
-def best_of_each_place(verdicts: Sequence[ScenarioVerdict]) -> list[str]:
+def best_of_each_place(
+    verdicts: Sequence[ScenarioVerdict], failed: Sequence[ScenarioVerdict] = ()
+) -> list[str]:
     """Return for each place with several variants which of them costs least."""
     places: dict[str, list[tuple[str, ScenarioVerdict]]] = {}
     for each in verdicts:
         places.setdefault(each.how, []).append((each.variant, each))
-    return [f"{how}: {cheapest(runs)}" for how, runs in places.items() if len(runs) > 1]
+    return [f"{how}: {cheapest(runs, failed)}" for how, runs in places.items() if len(runs) > 1]
 
 
-def cheapest(runs: Sequence[tuple[str, ScenarioVerdict]]) -> str:
-    """Say which of these runs cost least, by what, and which came next, each by its name."""
-    rest = [_paid(name, verdict) for name, verdict in runs]
+def cheapest(
+    runs: Sequence[tuple[str, ScenarioVerdict]], failed: Sequence[ScenarioVerdict] = ()
+) -> str:
+    """Say which of these runs cost least, by what, and which came next, each by its name.
+
+    Those that ``failed`` are not clean, whatever their verdict says.
+    """
+    rest = [
+        _paid(name, verdict, verdict.is_clean and not any(verdict is each for each in failed))
+        for name, verdict in runs
+    ]
     (best, why), *others = _in_order(rest)
     costs = _costs(best)
     if not others:
@@ -60,13 +70,13 @@ def cheapest(runs: Sequence[tuple[str, ScenarioVerdict]]) -> str:
     )
 
 
-def _paid(name: str, verdict: ScenarioVerdict) -> _Paid:
+def _paid(name: str, verdict: ScenarioVerdict, is_clean: bool) -> _Paid:
     paid = [each.costs for each in verdict.groups]
     thousandths = {
         measure: sum(round(1000 * MEASURES[measure].value(each)) for each in paid)
         for measure in DECISIVE
     }
-    return _Paid(name, verdict.is_clean, thousandths)
+    return _Paid(name, is_clean, thousandths)
 
 
 def _in_order(paid: Sequence[_Paid]) -> list[tuple[list[_Paid], str]]:

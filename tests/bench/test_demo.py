@@ -2,7 +2,9 @@
 
 import re
 import shutil
+from contextlib import nullcontext
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -13,9 +15,11 @@ from bench.histories.store import RunFacts
 from bench.histories.verdict import CheckFinding, CheckOutcome, HistoryVerdict
 from bench.pages.markdown import markdown
 from bench.pages.page import page
+from bench.rehearsals.spark_history import WrittenHistory
 from bench.scenarios.files import found
 from bench.scenarios.record import GroupCosts
 from bench.scenarios.verdict import GroupVerdict, ScenarioVerdict
+from bench.servers.server import StartError
 from tests.bench.pages.histories import handed_over
 from tests.bench.rehearsals.shortened import fewer, shortened
 
@@ -100,8 +104,41 @@ def test_members_missing_in_the_history_make_the_page_not_clean() -> None:
         found(STORY), ran.record, ran.verdict, checked(exceeded=("3 members are missing.",))
     )
     assert not made.is_clean
-    assert made.verdict.startswith("3 members are missing")
+    assert made.verdict == "3 members are missing."
+    assert made.runs[0].verdict == "3 members are missing."
+    assert not made.runs[0].is_clean
+    assert "No rule was broken" not in page(made) + markdown(made)
     assert told_report(found(STORY), ran.record, ran.verdict, checked()).is_clean
+
+
+def test_a_history_that_cannot_be_checked_leaves_a_page_that_says_so() -> None:
+    ran = handed_over()
+    error = StartError("Spark cannot check the history: it ran out of memory.")
+    made = told_report(found(STORY), ran.record, ran.verdict, error)
+    assert not made.is_clean
+    assert made.verdict == "Spark cannot check the history: it ran out of memory."
+    assert "No rule was broken" not in page(made) + markdown(made)
+
+
+def test_a_demo_without_its_checks_still_writes_its_page_and_fails(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ran = handed_over()
+    history = SimpleNamespace(finish=lambda *_: WrittenHistory(None, "The disk is full."))
+    made = SimpleNamespace(
+        history=lambda _name: nullcontext(history), of=lambda _history: None, session=object()
+    )
+    monkeypatch.setattr(demo, "need_spark", lambda: None)
+    monkeypatch.setattr(demo, "crowds", lambda *_: nullcontext(made))
+    monkeypatch.setattr(
+        demo, "own_stage", lambda _scenario: nullcontext(SimpleNamespace(how="real"))
+    )
+    monkeypatch.setattr(demo.real, "run", lambda *_: ran.record)
+    monkeypatch.setattr(demo, "judge", lambda *_: ran.verdict)
+    path = tmp_path / "page.html"
+    assert main(["--report", str(path)]) == 2
+    assert capsys.readouterr().err == "The demo failed: The disk is full.\n"
+    assert "The disk is full." in path.read_text()
 
 
 @pytest.mark.thorough

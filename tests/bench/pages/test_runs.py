@@ -46,9 +46,34 @@ def test_a_clean_verdict_says_what_was_judged_and_who_paid():
 
 
 def test_what_a_rehearsal_shall_fail_on_makes_the_verdict_not_clean():
-    made = report("s", "x", [handed_over()], ["a: 1 rebalance, which is more than 0."])
+    sentences = ["a: 1 rebalance: fails on rebalances>0.", "a: 2 members in the end."]
+    ran = replace(handed_over(), failures=sentences)
+    for made in (report("s", "x", [ran]), report("s", "x", [handed_over()], sentences)):
+        assert not made.is_clean
+        assert made.verdict == ("a: 1 rebalance: fails on rebalances>0; a: 2 members in the end.")
+        assert made.runs[0].verdict == made.verdict
+        assert not made.runs[0].is_clean
+
+
+def test_more_reasons_than_a_sentence_holds_are_counted_in_it():
+    reasons = [f"{number} is wrong." for number in range(10)]
+    made = report("s", "x", [handed_over()], reasons)
+    told = "; ".join(reason.rstrip(".") for reason in reasons[:8])
+    assert made.verdict == f"{told}; and 2 more."
+
+
+def test_of_several_runs_each_says_what_it_fails_on_and_all_what_is_missing():
+    ran = handed_over(name="x")
+    wrong = replace(handed_over(name="y"), failures=["y, a: 1 rebalance: fails on rebalances>0."])
+    made = report("s", "x", [ran, wrong], ["Not completed: Kafka could not be started."])
     assert not made.is_clean
-    assert made.verdict.startswith("a: 1 rebalance, which is more than 0. No rule was broken")
+    assert [run.is_clean for run in made.runs] == [True, False]
+    assert made.runs[1].verdict == "y, a: 1 rebalance: fails on rebalances>0."
+    assert made.verdict.startswith(
+        "Not completed: Kafka could not be started; y, a: 1 rebalance: fails on rebalances>0."
+        " x cost least"
+    )
+    assert "y 0.5 and 1, not clean." in made.verdict
 
 
 def test_ownership_is_run_lengths_of_each_partition():

@@ -3,6 +3,7 @@
 import pytest
 
 from bench.rehearsals.beside_kafka import BEGIN, COMMANDS, END, HEAD, PAGE, table
+from bench.rehearsals.results import read_result
 from bench.rehearse import _parser
 from bench.scenarios.files import found_variants
 
@@ -30,3 +31,12 @@ def test_readme_has_the_table() -> None:
     rows = PAGE.read_text("utf-8").split(BEGIN)[1].split(END)[0].strip().splitlines()
     assert rows[0] == f"| {' | '.join(HEAD)} |"
     assert len(rows) > 2
+
+
+def test_a_verdict_that_lacks_a_run_is_none(tmp_path):
+    path = tmp_path / "verdict.json"
+    assert read_result(path) is None
+    path.write_text('{"clean": false, "lacks": ["Not completed: Kafka did not start."]}')
+    assert read_result(path) is None
+    path.write_text('{"clean": true, "lacks": []}')
+    assert read_result(path) == {"clean": True, "lacks": []}

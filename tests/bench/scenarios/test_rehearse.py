@@ -16,6 +16,8 @@ from bench.scenarios.files import names, parse
 from bench.scenarios.plan import expand
 from bench.scenarios.verdict import HistoryResult, judge
 from bench.servers.processes import free_port
+from bench.servers.server import StartError
+from failover.drills.checked import DrillError
 from tests.small_disk import fill, mounted
 
 SMALL = """
@@ -138,6 +140,62 @@ def test_a_document_that_cannot_be_written_is_told(file, capsys):
         sentence = f"{path} cannot be written: {why}."
         assert told.err == f"rollcall: The rehearsal could not be completed: {sentence}\n"
         assert "\nclean\n" in told.out, "the verdict is not lost"
+
+
+def outputs(tmp_path):
+    """Return the options for a file of each kind, and the files."""
+    files = [tmp_path / f"told.{suffix}" for suffix in ("json", "md", "html")]
+    kinds = ("--json", "--markdown", "--report")
+    return [word for kind, path in zip(kinds, files, strict=True) for word in (kind, str(path))], (
+        files
+    )
+
+
+def test_a_file_that_cannot_be_written_keeps_no_other_from_it(file, tmp_path, capsys):
+    words, files = outputs(tmp_path)
+    words[1] = "/dev/full"
+    words += ["--report", "/proc/page.html", "--report", str(tmp_path / "last.html")]
+    assert main(["--simulate", str(file), *words]) == 2
+    assert "/dev/full cannot be written" in capsys.readouterr().err
+    assert all(path.exists() for path in (*files[1:], tmp_path / "last.html"))
+
+
+def test_a_run_that_fails_loses_none_of_those_before_it(file, tmp_path, capsys, monkeypatch):
+    """Two variants are simulated, and the second cannot be: what the first cost is kept."""
+    file.write_text(SMALL + VARIANTS)
+    run, ran = simulated.run, []
+
+    def once(scenario, plan, say):
+        ran.append(scenario)
+        if len(ran) > 1:
+            raise DrillError("Kafka did not answer within 60 s.")
+        return run(scenario, plan, say)
+
+    monkeypatch.setattr(simulated, "run", once)
+    words, (document, table, page) = outputs(tmp_path)
+    assert main(["--simulate", str(file), *words]) == 2
+    told = capsys.readouterr()
+    sentence = "Kafka did not answer within 60 s."
+    assert told.err == f"rollcall: The rehearsal could not be completed: {sentence}\n"
+    assert f"Not completed: {sentence}\nNOT CLEAN\n" in told.out
+    kept = json.loads(document.read_text())
+    assert (kept["variant"], kept["clean"]) == ("base", False)
+    assert kept["lacks"] == [f"Not completed: {sentence}"]
+    assert f"Not completed: {sentence}" in table.read_text()
+    assert f"Not completed: {sentence}" in page.read_text()
+
+
+def test_histories_that_cannot_be_checked_lose_no_file(file, tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr("bench.rehearse.need_spark", lambda: None)
+    error = StartError("Spark cannot check the history: it is gone.")
+    monkeypatch.setattr("bench.rehearse.with_histories", lambda runs, *_: (runs, error))
+    words, (document, table, page) = outputs(tmp_path)
+    words += ["--history", str(tmp_path / "runs")]
+    assert main(["--simulate", str(file), *words]) == 2
+    assert capsys.readouterr().err == (f"rollcall: The rehearsal could not be completed: {error}\n")
+    assert json.loads(document.read_text())["lacks"] == [f"Not completed: {error}"]
+    assert "No rule was broken" not in page.read_text()
+    assert str(error) in table.read_text()
 
 
 @pytest.mark.parametrize("option", ["--json", "--markdown", "--report"])
@@ -398,5 +456,5 @@ def test_a_history_on_a_full_disk_is_not_half_written(file, tmp_path, capsys):
         told = capsys.readouterr()
         assert "rollcall: The rehearsal could not be completed: " in told.err
         assert f"A run cannot be written to {disk / 'runs'}" in told.err
-        assert "\nclean\n" in told.out
+        assert "\nNOT CLEAN\n" in told.out
         assert [*disk.rglob("run_id=*")] == []
