@@ -63,8 +63,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return OK if asked.list else BAD_INPUT
     log, began_ms, verdict = RehearsalLog(), wall_ms(), None
     try:
-        drill, play = _planned(asked, log)
         with interruptible():
+            drill, play = _planned(asked, log)
             verdict = play()
             print(verdict.text(), flush=True)
         _write(asked, drill, verdict, log)
@@ -151,7 +151,7 @@ def _planned(asked: argparse.Namespace, log: RehearsalLog) -> tuple[Drill, Calla
     running = None
     if group_ids or asked.running or asked.data_dir is not None:
         running = find_cluster(asked.data_dir)
-        if not asked.yes and not _is_agreed(drill):
+        if not asked.yes and not _is_agreed(drill, asked):
             raise BadInputError(
                 f"Drill {asked.name} was not started: the running cluster is unharmed."
             )
@@ -180,15 +180,24 @@ def _check_observed(drill: Drill, asked: argparse.Namespace) -> None:
         )
 
 
-def _is_agreed(drill: Drill) -> bool:
-    """Ask whoever sits at the terminal; raises BadInputError if nobody does."""
+def _is_agreed(drill: Drill, asked: argparse.Namespace) -> bool:
+    """Ask whoever sits at the terminal; raises BadInputError if nobody does.
+
+    The end of the input, as by Ctrl-D, is a no.
+    """
     if not sys.stdin.isatty():
+        which = "--running" if asked.running else "--data-dir"
+        instead = f", or give --own instead of {which} to start a cluster for it"
         raise BadInputError(
             f"Drill {drill.name} harms the running cluster and its clients: add --yes if you mean"
-            " it, or --own to start a cluster for it."
+            f" it{'' if asked.group else instead}."
         )
     print(f"Drill {drill.name} harms the running cluster and its clients: {drill.about}.")
-    return input("Start it? [y/N] ").strip().lower() in {"y", "yes"}
+    try:
+        return input("Start it? [y/N] ").strip().lower() in {"y", "yes"}
+    except EOFError:
+        print()
+        return False
 
 
 def run(

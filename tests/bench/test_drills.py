@@ -1,8 +1,10 @@
 """What ``rollcall drill`` says, and members that come and go while the load runs."""
 
+import io
 import json
 import os
 import re
+import signal
 import subprocess
 import sys
 import threading
@@ -269,7 +271,17 @@ def test_a_load_is_taken_off_a_cluster_that_goes_on(node):
         (
             ["kill-leader", "--running"],
             "Drill kill-leader harms the running cluster and its clients: add --yes if you mean"
-            " it, or --own to start a cluster for it.",
+            " it, or give --own instead of --running to start a cluster for it.",
+        ),
+        (
+            ["kill-leader", "--data-dir", "data"],
+            "Drill kill-leader harms the running cluster and its clients: add --yes if you mean"
+            " it, or give --own instead of --data-dir to start a cluster for it.",
+        ),
+        (
+            ["kill-leader", "--group", "orders"],
+            "Drill kill-leader harms the running cluster and its clients: add --yes if you mean"
+            " it.",
         ),
         (
             ["kill-leader", "--types", "classic,consumer", "--members", "1"],
@@ -281,6 +293,33 @@ def test_what_a_drill_cannot_do_is_said_in_one_sentence(words, sentence, capsys,
     monkeypatch.setattr("bench.drills.find_cluster", lambda _data_dir: object())
     assert main(words) == 2
     assert capsys.readouterr().err == f"rollcall: {sentence}\n"
+
+
+@pytest.mark.parametrize("answer", ["", "n\n", "\n"])
+def test_who_does_not_agree_starts_no_drill_also_by_the_end_of_the_input(
+    answer, capsys, monkeypatch
+):
+    """The end of the input is Ctrl-D at a terminal."""
+    terminal = io.StringIO(answer)
+    terminal.isatty = lambda: True
+    monkeypatch.setattr("sys.stdin", terminal)
+    monkeypatch.setattr("bench.drills.find_cluster", lambda _data_dir: object())
+    assert main(["kill-leader", "--running"]) == 2
+    told = capsys.readouterr()
+    assert told.err == (
+        "rollcall: Drill kill-leader was not started: the running cluster is unharmed.\n"
+    )
+    assert told.out.endswith("\n") is (answer == "")
+
+
+def test_who_interrupts_the_question_starts_no_drill(capsys, monkeypatch):
+    terminal = io.StringIO()
+    terminal.isatty = lambda: True
+    monkeypatch.setattr("sys.stdin", terminal)
+    monkeypatch.setattr("builtins.input", lambda _question: os.kill(os.getpid(), signal.SIGINT))
+    monkeypatch.setattr("bench.drills.find_cluster", lambda _data_dir: object())
+    assert main(["kill-leader", "--running"]) == 2
+    assert capsys.readouterr().err == "rollcall: The drill was stopped by SIGINT.\n"
 
 
 @contextmanager
