@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final, Self
 
 import numpy as np
 
+from bench.report.progress import note
 from bench.servers.java import java_command
 from bench.servers.kafka_jars import HOME, NoJavaError, kafka_classpath
 from bench.servers.server import StartError
@@ -34,6 +35,7 @@ class AssignorPeer:
     """
 
     def __init__(self) -> None:
+        note("Starting Kafka's assignors ...")
         libs = kafka_classpath()
         self._directory = tempfile.TemporaryDirectory(prefix="rollcall-assignors-")
         self._process = subprocess.Popen(

@@ -27,6 +27,7 @@ from bench.cases.assignor_share import SHARE
 from bench.cases.assignor_streams import STREAMS
 from bench.cases.assignor_worker import WORKER_MODES, time_worker
 from bench.pages.measured import add_report_option, write_bench_report
+from bench.report.progress import note
 from bench.report.rounds import BenchRow, Figures
 from bench.report.tables import OURS, PEER, as_json
 from bench.result_files import result_path, write_aside
@@ -130,14 +131,18 @@ def _refusal(
 
 def time_shape(kind: AssignorKind[Spec, Given], shape: str, asked: TimingOptions) -> list[BenchRow]:
     """Time one shape of groups in each mode."""
+    note(f"{shape}: a group is made ...")
     spec = kind.group(shape, *asked.sizes)
     rows = []
     for mode in asked.modes:
+        note(f"{shape} {mode} ...")
         case = case_of(kind, spec, mode, asked.assignor, asked.peer)
         rows += _time_case(kind, f"{shape} {mode}", case, asked)
         if asked.worker and kind.has_worker and mode in WORKER_MODES:
             assert isinstance(spec, GroupSpec) and isinstance(case, GroupSpec)
-            rows += _time_whole(f"{shape} {mode}, end to end", mode, (spec, case), asked)
+            whole = f"{shape} {mode}, end to end"
+            note(f"{whole} ...")
+            rows += _time_whole(whole, mode, (spec, case), asked)
     return rows
 
 

@@ -28,6 +28,7 @@ from bench.client.pipelines import paced
 from bench.client.reactor import Reactor
 from bench.load.side_process import side_process
 from bench.report.limits import FigureLimit
+from bench.report.progress import note
 from bench.report.rounds import Meter, compared, run_rounds
 from bench.servers import processes
 from bench.servers.open_pages import looking
@@ -72,12 +73,14 @@ def bench_console_cost(servers: Sequence[Server], setting: BenchSettings) -> lis
         raise StartError("The cluster has no console on this machine.")
     reactor = Reactor()
     try:
+        note(f"{GROUPS * MEMBERS_EACH} members join ...")
         with BlockingClient(server.address) as connection:
             pipelines = [
                 pipeline
                 for number in range(GROUPS)
                 for pipeline in heartbeating_group(_name(number), MEMBERS_EACH, connection, reactor)
             ]
+        note("Starting what looks at the pages ...")
         with looking() as pages, rebalances(server) as group:
             load = _Load(
                 reactor=reactor, pipelines=pipelines, seconds=setting.seconds, console=console,
