@@ -161,7 +161,10 @@ class DrillRun:
 
     def restart_members(self, step: DrillStep, members: Members) -> str:
         """Restart static members."""
-        return f" ({_own(members).restart_static(step.share)} static members)"
+        count = _own(members).restart_static(step.share)
+        if not count:
+            raise DrillError("No member was restarted: none of them is static.")
+        return f" ({count} static members)"
 
     def join_members(self, step: DrillStep, members: Members) -> str:
         """Let dynamic members join every group."""

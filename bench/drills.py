@@ -297,7 +297,8 @@ def _parser() -> argparse.ArgumentParser:
         "--types",
         type=_types,
         metavar="T[,T...]",
-        help=f"the types of its groups ({', '.join(GROUP_TYPES)}), spread evenly",
+        help=f"the types of its groups ({', '.join(GROUP_TYPES)}), spread evenly; those of drills"
+        " on hosts are always classic and consumer",
     )
     parser.add_argument(
         "--group",

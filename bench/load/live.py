@@ -92,26 +92,32 @@ class LiveLoad:
         self._thread.run(self._start(configs))
 
     def restart_static(self, share: float) -> int:
-        """Kill this share of the static members and restart them; return how many.
+        """Restart this share of the static members; return how many.
 
-        They are chosen evenly from all classic groups, but not from others: there the protocol lets
-        no one replace a member that has not left.
+        They are chosen evenly from all groups; share groups have none. Members of classic groups
+        are killed. Those of others say that they will return, as an application does that is closed
+        (KIP-848, KIP-1071): the protocol lets no one replace a member that has not left.
         """
-
-        def end() -> list[MemberConfig]:
-            static = [each for each in self._drivers if _can_restart(each.member)]
-            count = round(len(static) * share)
-            chosen = [static[number * len(static) // count] for number in range(count)]
-            for driver in chosen:
-                driver.end()
-                self._ended.append(driver)
-            gone = set(map(id, chosen))
-            self._drivers = [each for each in self._drivers if id(each) not in gone]
-            return [self._configs[each.member.config.client_id] for each in chosen]
-
-        configs = self._thread.ask(end)
+        configs = self._thread.run(self._end_static(share))
         self.join(configs)
         return len(configs)
+
+    async def _end_static(self, share: float) -> list[MemberConfig]:
+        static = [each for each in self._drivers if each.member.config.instance_id is not None]
+        count = round(len(static) * share)
+        chosen = [static[number * len(static) // count] for number in range(count)]
+        leaving = [each for each in chosen if not kind_of(each.member.config).replaces_silent]
+        for number, driver in enumerate(leaving, 1):
+            driver.leave("the member restarts")
+            if number % STARTS_PER_TURN == 0:
+                await asyncio.sleep(0)
+        await poll_async(lambda: all(driver.member.is_done for driver in leaving), FAREWELL_SECONDS)
+        for driver in chosen:
+            driver.end()
+            self._ended.append(driver)
+        gone = set(map(id, chosen))
+        self._drivers = [each for each in self._drivers if id(each) not in gone]
+        return [self._configs[each.member.config.client_id] for each in chosen]
 
     def is_stable(self) -> bool:
         """Whether all groups are Stable (:class:`bench.load.stability.GroupShare`)."""
@@ -205,10 +211,6 @@ class LiveLoad:
             self._lookups.close()
 
 
-def _can_restart(member: Member) -> bool:
-    return member.config.instance_id is not None and kind_of(member.config).replaces_silent
-
-
 def story_of(member: Member, seen_ms: int | None) -> MemberTimeline:
     """Return a member's history; ``seen_ms`` is now, or None for a life that has ended."""
     config = member.config
@@ -248,11 +250,13 @@ def _share(config: MemberConfig) -> AnyConfig:
 
 
 def _streams(config: MemberConfig) -> AnyConfig:
-    """Return the settings of a dynamic member that is alone in its process and has no state."""
+    """Return the settings of a member that is alone in its process and has no state."""
     return StreamsMemberConfig(
         group_id=config.group_id,
         topology=StreamsTopology(epoch=0, subtopologies=(subtopology("0", config.topics),)),
         client_id=config.client_id,
+        instance_id=config.instance_id,
+        process_id=config.instance_id or "",
         rebalance_timeout_ms=config.rebalance_timeout_ms,
         heartbeat_interval_ms=config.heartbeat_interval_ms,
         request_timeout_ms=config.request_timeout_ms,

@@ -25,6 +25,9 @@ if TYPE_CHECKING:
 GROUP_TYPES: Final = ("classic", "consumer", "share", "streams")
 """The types of groups that members of a drill may have."""
 
+WITHOUT_STATIC: Final = "share"
+"""The one whose members are never static (KIP-932)."""
+
 
 class Action(StrEnum):
     """The kinds of steps."""
@@ -245,6 +248,11 @@ class Drill(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         if len(types) > self.workload.groups:
             raise DrillError(
                 f"Drill {self.name} has {self.workload.groups} groups: name no more types."
+            )
+        if WITHOUT_STATIC in types and self.does(Action.RESTART_MEMBERS):
+            raise DrillError(
+                f"Drill {self.name} restarts static members, and groups of type {WITHOUT_STATIC}"
+                f" have none: omit {WITHOUT_STATIC} from --types."
             )
         shares = {f"{each}_share": (each in types) / len(types) for each in GROUP_TYPES[1:]}
         return replace(self, workload=replace(self.workload, **shares))

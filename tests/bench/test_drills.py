@@ -8,7 +8,9 @@ import signal
 import subprocess
 import sys
 import threading
+from collections import Counter
 from contextlib import contextmanager
+from types import SimpleNamespace
 
 import pytest
 from msgspec.structs import replace
@@ -30,7 +32,7 @@ from bench.servers import cleanup
 from bench.servers.rollcall import running_rollcall
 from failover.drills.checked import DrillError
 from failover.drills.drill import Action, Workload, named, names
-from failover.drills.verdict import DrillRecord, owned_twice
+from failover.drills.verdict import DrillRecord, changed_ids, owned_twice, without_partitions
 from protocol.groups.group_types import TABLES
 from protocol.members.history import MemberHistoryKind
 from tests.bench.traces import children, is_rebalance_root, spans_in, the_run
@@ -183,15 +185,20 @@ def test_nobody_is_silent_while_a_leaders_disk_is_slow(tmp_path):
 
 def test_static_members_restart_into_the_share_and_generation_they_had(crowd):
     before = {story.name: story for story in crowd.stories()}
-    assert crowd.restart_static(1.0) == 3  # those of the classic group
+    static = [name for name, story in before.items() if story.is_static]
+    types = WORKLOAD.group_types("g")
+    assert Counter(types[before[name].group_id] for name in static) == {
+        "classic": 3, "consumer": 3, "streams": 3,
+    }  # fmt: skip
+    assert crowd.restart_static(1.0) == 9
     until(crowd.is_stable, 20, "every group is Stable again")
     stories = crowd.stories()
-    assert len(stories) == 27
-    ended = [story for story in stories if story.seen_ms is None]
-    assert {story.name for story in ended} == {
-        name for name, story in before.items() if story.is_static and story.group_id == "g-0"
-    }
-    for story in stories[3:]:
+    assert len(stories) == 24 + 9
+    ended = [story.name for story in stories if story.seen_ms is None]
+    assert sorted(ended) == sorted(static)
+    record = DrillRecord(stories=stories, committed={}, fault_ms=1, replicated_ms=None)
+    assert changed_ids(record) == without_partitions(record) == []
+    for story in stories[9:]:
         assert story.holds == before[story.name].holds
         assert story.events[-1].generation == before[story.name].events[-1].generation
 
@@ -211,6 +218,17 @@ def test_a_load_says_which_groups_are_not_stable_and_why():
             " with 0 of 9 partitions."
             for group_id, count in counts.items()
         ]
+
+
+def test_a_drill_that_restarts_nobody_has_no_verdict():
+    class Nobody(LiveLoad):
+        def restart_static(self, _share):
+            return 0
+
+    nobody = object.__new__(Nobody)
+    step = named("kill-in-mass-restart").steps[0]
+    with pytest.raises(DrillError, match="No member was restarted"):
+        DrillRun.restart_members(SimpleNamespace(), step, nobody)
 
 
 def test_every_type_of_group_has_members_in_drills():
@@ -286,6 +304,11 @@ def test_a_load_is_taken_off_a_cluster_that_goes_on(node):
         (
             ["kill-leader", "--types", "classic,consumer", "--members", "1"],
             "Drill kill-leader has 1 groups: name no more types.",
+        ),
+        (
+            ["kill-in-mass-restart", "--types", "consumer,share"],
+            "Drill kill-in-mass-restart restarts static members, and groups of type share have"
+            " none: omit share from --types.",
         ),
     ],
 )
