@@ -13,6 +13,7 @@ from bench.pages.tables import (
     number,
     rebalance_row,
 )
+from bench.scenarios.sentences import faults_said, first_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -31,7 +32,10 @@ REBALANCES_EACH_LEAST: Final = 5
 
 If very many groups rebalanced, some of each are listed nevertheless.
 """
-NOTES_MAX: Final = 100
+
+NOTES_MAX: Final = 30
+NOTE_RUNS_MAX: Final = 5
+"""Notes that are told, and runs that are named of one that is not about all of them."""
 
 
 def markdown(report: ReportDocument) -> str:
@@ -51,15 +55,36 @@ def _lines(report: ReportDocument) -> Iterator[str]:
         for run in report.runs:
             judged = "clean" if run.is_clean else "**not clean**"
             yield f"- {_safe(run.name)}: {judged}. {_sentence(run.verdict)}"
+    yield from _notes(report)
     yield from _figures(report)
     yield from _costs(report)
     yield from _rebalances(report)
     yield from _found(report)
-    yield from _notes(report)
     yield ""
     facts = dict.fromkeys(f"{each.how}, {duration(each.duration_ms)}" for each in report.runs)
     made = f", {report.made}" if report.made else ""
     yield _safe(f"{'; '.join(facts)}. Made by {report.program}{made}.")
+
+
+def _notes(report: ReportDocument) -> Iterator[str]:
+    """Yield the faults of the runs with their times, and what was late or left out: once each."""
+    runs_of: dict[str, list[str]] = {}
+    for run in report.runs:
+        faults = [(mark.at_ms, mark.text) for mark in run.marks if mark.group is None]
+        for sentence in filter(None, (faults_said(faults), *run.notes)):
+            runs_of.setdefault(sentence, []).append(run.name)
+    if runs_of:
+        told = [_note(each, names, len(report.runs)) for each, names in runs_of.items()]
+        yield from ("", *(f"- {_sentence(each)}" for each in first_of(told, NOTES_MAX, "notes")))
+
+
+def _note(sentence: str, names: Sequence[str], runs: int) -> str:
+    """Return a sentence with the runs that it is about, unless it is about all."""
+    if len(names) == runs:
+        return sentence
+    more = len(names) - NOTE_RUNS_MAX
+    others = [f"{more} more"] if more > 0 else []
+    return f"{', '.join([*names[:NOTE_RUNS_MAX], *others])}: {sentence}"
 
 
 def _figures(report: ReportDocument) -> Iterator[str]:
@@ -122,20 +147,6 @@ def _found(report: ReportDocument) -> Iterator[str]:
             at = f"{_safe(run.name)}: " if len(report.runs) > 1 else ""
             yield from ("", f"{at}{_safe(name)}", "")
             yield from (f"- {_safe(each)}" for each in sentences)
-
-
-def _notes(report: ReportDocument) -> Iterator[str]:
-    """Yield what figures do not say, such as what was left out or late."""
-    notes = [
-        f"- {f'{_safe(run.name)}: ' if len(report.runs) > 1 else ''}{_sentence(note)}"
-        for run in report.runs
-        for note in run.notes
-    ]
-    if notes:
-        yield ""
-        yield from notes[:NOTES_MAX]
-    if len(notes) > NOTES_MAX:
-        yield from ("", f"{len(notes) - NOTES_MAX} more notes are not listed.")
 
 
 def _cell(figure: Figure | None) -> str:

@@ -66,17 +66,23 @@ def bounded_rebalances(
 
 
 def marks(record: ScenarioRecord, groups: Sequence[str], notes: list[str]) -> list[Mark]:
-    """Return what was done; a text that begins with a group's name is about that group."""
-    if len(record.marks) > MARKS_MAX:
-        notes.append(f"Only the first {MARKS_MAX} of {len(record.marks)} marks are shown.")
-    return [_mark(at_ms, text, groups) for at_ms, text in record.marks[:MARKS_MAX]]
+    """Return what was done; a text that begins with a group's name is about that group.
+
+    If there are too many, faults are kept before what was done to a group.
+    """
+    made = [_mark(at_ms, text, frozenset(groups)) for at_ms, text in record.marks]
+    if len(made) <= MARKS_MAX:
+        return made
+    notes.append(f"Only {MARKS_MAX} of {len(made)} marks are shown: faults, then the first ones.")
+    in_order = sorted(range(len(made)), key=lambda number: made[number].group is not None)
+    return [made[number] for number in sorted(in_order[:MARKS_MAX])]
 
 
-def _mark(at_ms: int, text: str, groups: Sequence[str]) -> Mark:
-    group = next((each for each in groups if text.startswith(f"{each}: ")), None)
-    return Mark(
-        at_ms=int(at_ms), text=cut(text if group is None else text[len(group) + 2 :]), group=group
-    )
+def _mark(at_ms: int, text: str, groups: frozenset[str]) -> Mark:
+    group, colon, rest = text.partition(": ")
+    if colon and group in groups:
+        return Mark(at_ms=int(at_ms), text=cut(rest), group=group)
+    return Mark(at_ms=int(at_ms), text=cut(text), group=None)
 
 
 def cut(text: str) -> str:

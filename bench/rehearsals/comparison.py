@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from bench.scenarios.cheapest import best_of_each_place
+from bench.scenarios.sentences import faults_said
 from bench.scenarios.verdict import COLUMNS, COMPLAINTS_MAX
 from failover.columns import aligned
 
@@ -81,7 +82,7 @@ class Comparison:
         lines = [f"### Rehearsal of {first.scenario}: {word}", "", _markdown_row(head)]
         lines.append(_markdown_row(["---"] * len(head)))
         lines += map(_markdown_row, rows)
-        if remarks := self._remarks():
+        if remarks := [*self._faults(), *self._remarks()]:
             lines += ["", *(f"- {remark.strip()}" for remark in remarks)]
         return "\n".join(lines) + "\n"
 
@@ -93,6 +94,15 @@ class Comparison:
             which = [verdict.how, verdict.variant] if several else []
             rows += [[*which, *row] for row in verdict.rows()]
         return rows
+
+    def _faults(self) -> list[str]:
+        """Return a sentence for each run with faults; a terminal was told when they happened."""
+        several = len(self.verdicts) > 1
+        return [
+            f"{_name(verdict)}: {said}" if several else said
+            for verdict in self.verdicts
+            if (said := faults_said(verdict.faults))
+        ]
 
     def _remarks(self) -> list[str]:
         several = len(self.verdicts) > 1

@@ -14,7 +14,7 @@ from protocol.members.history import MemberHistoryKind
 from protocol.members.promises import Assigned
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 
     from bench.scenarios.plan import Life
     from bench.scenarios.values import Protocol
@@ -349,6 +349,13 @@ def _may_be_known(record: ScenarioRecord, each: LifeRecord, at_ms: int) -> bool:
     ended_ms = ended[-1].time_ms if ended else each.ended_ms
     session_ms = record.sessions.get((each.life.group, each.life.protocol), 0)
     return ended_ms is not None and ended_ms + session_ms > at_ms
+
+
+def faults_in(record: ScenarioRecord, groups: Collection[str]) -> tuple[tuple[int, str], ...]:
+    """Return what was done and is not about one of these groups: what the cluster suffered."""
+    return tuple(
+        (int(at_ms), text) for at_ms, text in record.marks if text.partition(": ")[0] not in groups
+    )
 
 
 def _as_drill(record: ScenarioRecord) -> DrillRecord:

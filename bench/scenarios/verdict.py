@@ -7,8 +7,9 @@ from enum import Enum
 from typing import TYPE_CHECKING, Any, Final
 
 from bench.scenarios.measures import MEASURES, figure
-from bench.scenarios.record import CHECKS, GroupCosts, costs, ended_early
+from bench.scenarios.record import CHECKS, GroupCosts, costs, ended_early, faults_in
 from bench.scenarios.scenario import BASE
+from bench.scenarios.sentences import first_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -34,6 +35,9 @@ class Bound(Enum):
 
 COMPLAINTS_MAX: Final = 3
 """At most this many sentences of each check are shown."""
+
+NOTES_MAX: Final = 20
+"""At most this many sentences say what was left out, or how a run ended."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -103,6 +107,8 @@ class ScenarioVerdict:
     variant: str = BASE
     notes: tuple[str, ...] = ()
     """What of the scenario was left out, and why."""
+    faults: tuple[tuple[int, str], ...] = ()
+    """What happened to the cluster, and how many milliseconds after the begin."""
     history: HistoryResult | None = None
     """What was found in the run's history; None: it was not kept."""
 
@@ -123,7 +129,7 @@ class ScenarioVerdict:
         """
         history = "" if self.history is None else self.history.sentence
         told = (self.forming, self.lateness, self.stalled, history)
-        return [*self.notes, *filter(None, told)]
+        return [*first_of(self.notes, NOTES_MAX, "notes"), *filter(None, told)]
 
     @property
     def forming(self) -> str:
@@ -201,6 +207,7 @@ class ScenarioVerdict:
             "stalled_ms": self.stalled_ms,
             "missing_members": self.missing,
             "notes": list(self.notes),
+            "faults": [{"at_ms": at_ms, "text": text} for at_ms, text in self.faults],
             "groups": {
                 each.group.name: {**asdict(each.costs), "exceeded": list(each.exceeded)}
                 for each in self.groups
@@ -265,6 +272,7 @@ def judge(
         missing=record.missing,
         variant=variant,
         notes=(*notes, *ended_early(record)),
+        faults=faults_in(record, {group.name for group in scenario.groups}),
     )
 
 

@@ -1,7 +1,10 @@
 """A report for a pull request: verdict, costs, and rebalances with cause and duration."""
 
-from bench.pages.markdown import markdown
+from dataclasses import replace
+
+from bench.pages.markdown import NOTES_MAX, markdown
 from bench.pages.runs import report
+from bench.scenarios.sentences import FAULTS_MAX
 from tests.bench.pages.histories import T0, T1, A, H, J, R, event, handed_over, life, run
 
 HEAD = "| generation | began | took | partitions moved | cause |"
@@ -72,3 +75,56 @@ def test_a_cause_cannot_end_its_cell():
         life("a|b", 2, event(3_000, J, 2), event(3_500, A, 2, T0), started_ms=2_900),
     )
     assert "| a\\|b joined |" in "\n".join(lines_of(other))
+
+
+LEFT_OUT = "kill is left out: nothing is killed in a cluster that ran before."
+
+
+def noted(told, *notes):
+    """Return a run whose verdict has these notes."""
+    return replace(told, verdict=replace(told.verdict, notes=notes))
+
+
+def test_what_was_left_out_of_a_clean_run_is_told():
+    lines = lines_of(noted(handed_over(), LEFT_OUT))
+    assert lines[0].endswith(": clean")
+    assert f"- {LEFT_OUT}" in lines
+
+
+def test_lateness_and_groups_that_were_still_forming_are_told():
+    late = handed_over(changed_ms=95)
+    text = markdown(
+        report("s", "x", [replace(late, verdict=replace(late.verdict, late=2, requests=9))])
+    )
+    assert "- 2 partitions had no owner yet when the first change came, of a: " in text
+    assert "- 2 steps of the plan and 0 of 9 requests (0.00%) were late: " in text
+
+
+def test_a_note_of_every_run_is_told_once_and_others_with_the_names_of_their_runs():
+    several = [noted(handed_over(name=name), LEFT_OUT, *more) for name, more in (
+        ("x", ()), ("y", ("It rained.",)), ("z", ("It rained.",)),
+    )]  # fmt: skip
+    lines = lines_of(*several)
+    assert lines.count(f"- {LEFT_OUT}") == 1
+    assert "- y, z: It rained." in lines
+
+
+def test_faults_are_told_with_their_times_and_behaviours_are_not():
+    marks = ((2_000, "a: scale"), (2_500, "kill node 1"), (4_000, "restart node 0"))
+    lines = lines_of(handed_over(marks=marks))
+    assert "- Faults: kill node 1 at 2.5 s; restart node 0 at 4 s." in lines
+    assert not [line for line in lines if "scale" in line]
+
+
+def test_many_notes_and_faults_are_counted():
+    marks = [(100 * number, f"kill node {number}") for number in range(FAULTS_MAX + 3)]
+    notes = [f"Group {number} was late." for number in range(NOTES_MAX + 40)]
+    text = markdown(report("s", "x", [noted(handed_over(marks=marks), *notes)]))
+    assert f"kill node {FAULTS_MAX - 1} at 0.9 s; and 3 more." in text
+    assert "more notes" in text
+    assert len([line for line in text.splitlines() if line.startswith("- ")]) <= NOTES_MAX + 1
+
+
+def test_faults_after_very_many_behaviours_are_not_dropped():
+    marks = [(number, "a: restart") for number in range(500)] + [(2_500, "kill node 1")]
+    assert "- Faults: kill node 1 at 2.5 s." in lines_of(handed_over(marks=marks))

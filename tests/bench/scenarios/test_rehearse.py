@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import pytest
 
+from bench.pages.markdown import markdown
 from bench.pages.runs import ReportedRun, report
 from bench.rehearsals.comparison import Comparison
 from bench.rehearse import main
@@ -340,6 +341,32 @@ def test_lateness_decides_if_it_is_asked_to():
     assert Comparison([verdict], [FailOn.parse("late_requests_percent>1.5")]).is_clean
     calm = judge(scenario, replace(record, late_requests=0, held_requests=0, late=0), "real")
     assert "0 of 400 requests (0.00%) were late." in Comparison([calm]).markdown()
+
+
+def test_a_pull_request_is_told_the_faults_with_their_times(file, tmp_path):
+    file.write_text(SMALL + '[[faults]]\ndo = "kill"\nat = "6s"\nnode = 1\n')
+    table, page, data = (tmp_path / name for name in ("v.md", "r.md", "v.json"))
+    words = ["--markdown", str(table), "--report", str(page), "--json", str(data)]
+    assert main(["--simulate", str(file), *words]) == 0
+    for written in (table, page):
+        assert "- Faults: kill node 1 at 6 s." in written.read_text().splitlines()
+    assert json.loads(data.read_text())["faults"] == [{"at_ms": 6_000, "text": "kill node 1"}]
+
+
+def test_what_a_terminal_is_told_of_a_run_is_in_each_report_of_it():
+    scenario = parse("small", SMALL)
+    record = replace(
+        simulated.run(scenario, expand(scenario), lambda _at_ms, _text: None),
+        requests=400, late_requests=6, stalled_ms=700,
+    )  # fmt: skip
+    verdict = judge(scenario, record, "10.0.0.1:9092", notes=("kill is left out: it is spared.",))
+    told = Comparison([verdict])
+    made = report("s", "x", [ReportedRun(name="r", record=record, verdict=verdict)])
+    assert len(verdict.remarks(3)) == 4
+    for sentence in verdict.remarks(3):
+        assert sentence in told.text()
+        assert f"- {sentence}" in told.markdown()
+        assert f"- {sentence}" in markdown(made)
 
 
 @pytest.mark.parametrize(
