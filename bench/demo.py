@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import argparse
 import os
-import re
 import sys
 import tempfile
 from dataclasses import replace
@@ -24,10 +23,12 @@ from bench.pages.files import report_path, write_reports
 from bench.pages.runs import ReportedRun, report
 from bench.rehearsals import real
 from bench.rehearsals.checked import history_result
+from bench.rehearsals.copies import in_first_copies
 from bench.rehearsals.masters import SparkMaster
 from bench.rehearsals.runs import SparkPlace, crowds
 from bench.rehearsals.spark_jobs import told
 from bench.rehearsals.stages import own_stage
+from bench.scenarios.applications import applications
 from bench.scenarios.files import found
 from bench.scenarios.plan import expand
 from bench.scenarios.verdict import judge
@@ -38,7 +39,7 @@ from failover.drills.checked import DrillError
 from protocol.wire.errors import KafkaError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from pyspark.sql import SparkSession
 
@@ -47,7 +48,7 @@ if TYPE_CHECKING:
     from bench.rehearsals.spark_history import WrittenHistory
     from bench.scenarios.record import ScenarioRecord
     from bench.scenarios.scenario import Scenario
-    from bench.scenarios.verdict import GroupVerdict, ScenarioVerdict
+    from bench.scenarios.verdict import ScenarioVerdict
 
 OK, FAILURE, BAD_INPUT = 0, 1, 2
 STORY: Final = "ten-thousand"
@@ -55,8 +56,6 @@ REPORT: Final = "rollcall-demo.html"
 TASKS_MAX: Final = 8
 SHOWN_MAX: Final = 3
 """Examples of each check that are printed; the page has more."""
-
-OTHER_COPY: Final = re.compile(r"[\w.-]+-[1-9]\d*: ")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -90,7 +89,7 @@ def _story(asked: argparse.Namespace) -> int:
         assert history is not None
         _say("Starting three coordinators ...")
         with own_stage(scenario) as stage:
-            record = real.run(scenario, plan, stage, _tell, made.of(history))
+            record = real.run(scenario, plan, stage, _teller(scenario), made.of(history))
         verdict = judge(scenario, record, stage.how)
         print(f"\n{table(verdict)}")
         _say(*verdict.remarks(3))
@@ -165,31 +164,31 @@ def table(verdict: ScenarioVerdict) -> str:
     """Return what each application paid; the groups of its copies are added up."""
     rows = [["application", "groups", "members", "rebalances", "unavailable member-s",
              "longest unowned s", "failed members"]]  # fmt: skip
-    applications: dict[str, list[GroupVerdict]] = {}
-    for each in verdict.groups:
-        name = each.group.name.rstrip("0123456789").removesuffix("-")
-        applications.setdefault(name, []).append(each)
-    for name, groups in applications.items():
-        paid = [each.costs for each in groups]
+    for each in applications(verdict.groups):
+        paid = each.costs
         rows.append(
             [
-                name,
-                str(len(groups)),
-                str(sum(each.members for each in paid)),
-                str(sum(each.rebalances for each in paid)),
-                f"{sum(each.unavailable_member_ms for each in paid) / 1000:.1f}",
-                f"{max(each.unowned_ms for each in paid) / 1000:.1f}",
-                str(sum(each.failed for each in paid)),
+                each.name,
+                str(len(each.copies)),
+                str(paid.members),
+                str(paid.rebalances),
+                f"{paid.unavailable_member_ms / 1000:.1f}",
+                f"{paid.unowned_ms / 1000:.1f}",
+                str(paid.failed),
             ]
         )
     return aligned(rows, right=set(range(1, len(rows[0]))))
 
 
-def _tell(at_ms: int, text: str) -> None:
-    """Print what happens; of several copies of an application, what happens to the first."""
-    if OTHER_COPY.match(text):
-        return
-    print(f"{at_ms / 1000:8.1f} s  {text}", flush=True)
+def _teller(scenario: Scenario) -> Callable[[int, str], None]:
+    """Return what prints what happens; of several copies of an application, to the first."""
+    is_told = in_first_copies(scenario)
+
+    def tell(at_ms: int, text: str) -> None:
+        if is_told(text):
+            print(f"{at_ms / 1000:8.1f} s  {text}", flush=True)
+
+    return tell
 
 
 def _say(*lines: str) -> None:

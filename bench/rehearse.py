@@ -275,7 +275,7 @@ def _reported(runs: Sequence[Run], told: Comparison) -> list[ReportedRun]:
             name=", ".join(run.words) or run.verdict.scenario,
             record=run.record,
             verdict=run.verdict,
-            failures=told.failures_of(run.verdict),
+            failures=told.told_failures(run.verdict),
         )
         for run in runs
     ]

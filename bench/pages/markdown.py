@@ -13,7 +13,7 @@ from bench.pages.tables import (
     number,
     rebalance_row,
 )
-from bench.scenarios.sentences import faults_said, first_of
+from bench.scenarios.sentences import faults_said, first_of, fitting
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -33,6 +33,12 @@ REBALANCES_EACH_LEAST: Final = 5
 If very many groups rebalanced, some of each are listed nevertheless.
 """
 
+COSTS_MAX: Final = 120
+"""Rows of what groups paid, for all runs."""
+
+WAITED: Final = "unavailable member-s"
+"""The figure of a group by which those that cost most are chosen."""
+
 NOTES_MAX: Final = 30
 NOTE_RUNS_MAX: Final = 5
 """Notes that are told, and runs that are named of one that is not about all of them."""
@@ -40,7 +46,7 @@ NOTE_RUNS_MAX: Final = 5
 
 def markdown(report: ReportDocument) -> str:
     """Return the report's verdict, costs, rebalances, violations and notes; it has no pictures."""
-    return "\n".join(_lines(report)) + "\n"
+    return fitting([*_lines(report)])
 
 
 def _lines(report: ReportDocument) -> Iterator[str]:
@@ -99,8 +105,13 @@ def _figures(report: ReportDocument) -> Iterator[str]:
 
 
 def _costs(report: ReportDocument) -> Iterator[str]:
-    """Yield what each group paid: a row for each group of each run."""
+    """Yield what each group paid: a row for each group of each run, of very many the worst."""
     rows = [(run, row) for run in report.runs for row in run.costs]
+    if len(rows) > COSTS_MAX:
+        in_order = sorted(range(len(rows)), key=lambda number: _paid(rows[number][1]), reverse=True)
+        said = f"{COSTS_MAX} of {len(rows)} groups are listed: those over a limit, then those that"
+        yield from ("", f"{said} cost most.")
+        rows = [rows[number] for number in sorted(in_order[:COSTS_MAX])]
     if rows:
         names = [figure.name for figure in rows[0][1].figures]
         which = ["run"] if len(report.runs) > 1 else []
@@ -108,6 +119,12 @@ def _costs(report: ReportDocument) -> Iterator[str]:
             ["group", *which, "kind", *names],
             [_cost_row(run, row, is_named=bool(which)) for run, row in rows],
         )
+
+
+def _paid(row: CostRow) -> tuple[bool, float]:
+    """Return what orders groups by what they paid."""
+    waited = next((each.value for each in row.figures if each.name == WAITED), None)
+    return (not all(each.is_within for each in row.figures), waited or 0.0)
 
 
 def _cost_row(run: RunReport, row: CostRow, *, is_named: bool) -> list[str]:

@@ -13,6 +13,7 @@ from actors.coordinator import gc_tuning
 from actors.errors import CommandError
 from actors.telemetry.run_traces import RunStep, TracedRun, trace_run
 from bench.rehearsals import real
+from bench.rehearsals.copies import in_first_copies
 from bench.rehearsals.crowd import PlannedCrowd
 from bench.rehearsals.guest import guest_stage
 from bench.rehearsals.stages import KafkaStage, OwnStage, kafka_stage, notes_on, own_stage
@@ -197,8 +198,11 @@ def _run(
     scenario, plan = planned.scenario, planned.plan
     made, words = kept
 
+    is_told = in_first_copies(scenario)
+
     def tell(at_ms: int, text: str) -> None:
-        say(f"{at_ms / 1000:8.1f} s  {text}")
+        if is_told(text):
+            say(f"{at_ms / 1000:8.1f} s  {text}")
 
     if place is Place.SIMULATED:
         began_s = time.monotonic()

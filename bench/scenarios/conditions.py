@@ -12,8 +12,9 @@ from bench.scenarios.measures import MEASURES
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
+    from bench.scenarios.applications import GroupVerdict
     from bench.scenarios.scenario import Group
-    from bench.scenarios.verdict import GroupVerdict, ScenarioVerdict
+    from bench.scenarios.verdict import ScenarioVerdict
 
 
 class RunMeasure(NamedTuple):
@@ -81,15 +82,18 @@ class FailOn:
     def met(self, groups: Sequence[GroupVerdict]) -> Iterator[tuple[str, str]]:
         """Yield the name of each group for which the condition holds, and a sentence.
 
-        Of the copies of an application that the condition names it is the worst.
+        The worst one comes first. Of an application that the condition names it is the only one.
         """
         if self.measure not in MEASURES:
             return
         measure = MEASURES[self.measure]
-        chosen = [each for each in groups if self.means(each.group)]
-        if self.group is not None and chosen:
-            worst = max if self.than in (">", ">=") else min
-            chosen = [worst(chosen, key=lambda each: measure.value(each.costs))]
+        chosen = sorted(
+            (each for each in groups if self.means(each.group)),
+            key=lambda each: measure.value(each.costs),
+            reverse=self.than in (">", ">="),
+        )
+        if self.group is not None:
+            chosen = chosen[:1]
         for each in chosen:
             value = measure.value(each.costs)
             if said := self._judged(value, measure.said(value)):

@@ -6,6 +6,7 @@ from dataclasses import asdict, dataclass
 from enum import Enum
 from typing import TYPE_CHECKING, Any, Final
 
+from bench.scenarios.applications import GroupVerdict, applications
 from bench.scenarios.measures import MEASURES, figure
 from bench.scenarios.record import CHECKS, GroupCosts, costs, ended_early, faults_in
 from bench.scenarios.scenario import BASE
@@ -36,17 +37,11 @@ class Bound(Enum):
 COMPLAINTS_MAX: Final = 3
 """At most this many sentences of each check are shown."""
 
-NOTES_MAX: Final = 20
+NOTES_MAX: Final = 12
 """At most this many sentences say what was left out, or how a run ended."""
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GroupVerdict:
-    """What the scenario cost a group; ``exceeded`` says which limits that does not keep."""
-
-    group: Group
-    costs: GroupCosts
-    exceeded: tuple[str, ...]
+EXCEEDED_MAX: Final = 30
+"""At most this many sentences say which limits applications do not keep."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -216,20 +211,11 @@ class ScenarioVerdict:
             "history": None if self.history is None else self.history.document(),
         }
 
-    def rows(self) -> list[list[str]]:
-        """Return the row of each group in a table."""
-        rows = []
-        for each in self.groups:
-            kind = f"{each.group.protocol}, {'static' if each.group.static else 'dynamic'}"
-            values = [show(each.costs) for show in COLUMNS.values()]
-            rows.append([each.group.name, str(each.costs.members), kind, *values])
-        return rows
-
     def remarks(self, complaints_max: int) -> list[str]:
         """Return what a table does not say: a sentence each; at most so many of each check."""
         lines = self.remarked
-        for each in self.groups:
-            lines += [f"{each.group.name}: {sentence}" for sentence in each.exceeded]
+        exceeded = [each for one in applications(self.groups) for each in one.exceeded()]
+        lines += first_of(exceeded, EXCEEDED_MAX, "limits")
         for name, (count, sentences) in self.violations.items():
             lines.append(f"{name}: {count}")
             lines += [f"  {sentence}" for sentence in sentences[:complaints_max]]

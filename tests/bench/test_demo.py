@@ -16,9 +16,10 @@ from bench.histories.verdict import CheckFinding, CheckOutcome, HistoryVerdict
 from bench.pages.markdown import markdown
 from bench.pages.page import page
 from bench.rehearsals.spark_history import WrittenHistory
+from bench.scenarios.applications import GroupVerdict
 from bench.scenarios.files import found
 from bench.scenarios.record import GroupCosts
-from bench.scenarios.verdict import GroupVerdict, ScenarioVerdict
+from bench.scenarios.verdict import ScenarioVerdict
 from bench.servers.server import StartError
 from tests.bench.pages.histories import handed_over
 from tests.bench.rehearsals.shortened import fewer, shortened
@@ -173,11 +174,12 @@ def test_the_story_is_told_to_its_end(
 def test_of_the_copies_of_an_application_only_the_first_one_is_told(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    demo._tell(1_000, "deployed-0: rolling-deploy")
-    demo._tell(1_000, "deployed-12: rolling-deploy")
-    demo._tell(2_500, "kill node 1")
+    tell = demo._teller(found(STORY))
+    tell(1_000, "deployed-modern-0: rolling-deploy")
+    tell(1_000, "deployed-modern-2: rolling-deploy")
+    tell(2_500, "kill node 1")
     assert [line.split("  ")[-1] for line in capsys.readouterr().out.splitlines()] == [
-        "deployed-0: rolling-deploy",
+        "deployed-modern-0: rolling-deploy",
         "kill node 1",
     ]
 

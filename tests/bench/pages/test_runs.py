@@ -10,8 +10,9 @@ from bench.pages.groups import FIGURES
 from bench.pages.markdown import markdown
 from bench.pages.page import page
 from bench.pages.runs import report
+from bench.scenarios.applications import GroupVerdict
 from bench.scenarios.scenario import Group, GroupLimits
-from bench.scenarios.verdict import COLUMNS, LIMITS, GroupVerdict
+from bench.scenarios.verdict import COLUMNS, LIMITS
 from tests.bench.pages.histories import T0, A, H, J, event, handed_over, life, run
 
 
