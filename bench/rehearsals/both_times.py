@@ -3,15 +3,18 @@
 Each scenario that comes with the program is rehearsed by ``rollcall rehearse``, with all its
 variants, and then simulated; what each run cost is a row of the table in ``docs/scenarios.md``.
 Verdicts are kept in a directory (``--results``), so that an interrupted comparison goes on where it
-was, and one scenario can be run again: delete its file. A scenario without a verdict keeps the rows
-that the table has of it.
+was, and one scenario can be run again: delete its file. What has no verdict of a real run keeps the
+rows that the table has of it. Each row has the date and the commit of its real run.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
+import re
 import subprocess
 import sys
+import time
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
@@ -27,8 +30,13 @@ if TYPE_CHECKING:
 PAGE: Final = TOP / "docs" / "scenarios.md"
 BEGIN, END = "<!-- both times: begin -->", "<!-- both times: end -->"
 HEAD: Final = (
-    "scenario", "variant", "application", "rebalances", "unavailable member-s", "clean",
+    "scenario", "variant", "application", "rebalances", "unavailable member-s", "clean", "real run",
 )  # fmt: skip
+MEASURED: Final = "measured"
+"""The key of a verdict's document with the date and the commit of its run."""
+
+NO_RUN: Final = "-"
+_DATED: Final = re.compile(r"(\d{4}-\d{2}-\d{2}), (\S+)", re.ASCII)
 OVER_SPARK: Final = {"fifty-thousand": 3, "mass-restart-ten-thousand": 2, "ten-thousand": 2}
 """Scenarios whose members need tasks of Spark."""
 
@@ -71,7 +79,17 @@ def _run(name: str, result: Path, options: Sequence[str]) -> None:
         return
     print(f"--- {name} {' '.join(options)}", flush=True)
     rehearse = [sys.executable, "-m", "rollcall", "rehearse", name, *options]
+    measured = {"date": time.strftime("%Y-%m-%d", time.gmtime()), "commit": _commit()}
     subprocess.run([*rehearse, "--json", str(result)], check=False)
+    if document := read_result(result):
+        write_aside(result, json.dumps({**document, MEASURED: measured}, indent=2) + "\n")
+
+
+def _commit() -> str:
+    """Return the commit that runs here; "unknown" outside of a repository."""
+    words = ["git", "-C", str(TOP), "describe", "--always", "--dirty", "--abbrev=10", "--exclude=*"]
+    done = subprocess.run(words, capture_output=True, text=True, check=False)
+    return done.stdout.strip() or "unknown"
 
 
 def table(
@@ -80,30 +98,59 @@ def table(
 ) -> str:
     """Return the rows; for each scenario are given a real and a simulated run's document.
 
-    A scenario that has neither keeps its rows of ``before``.
+    Without a real run, rows that are in ``before`` are kept; with neither, all of them.
     """
-    rows: list[tuple[str, ...]] = [HEAD, ("---", "---", "---", "--:", "--:", "---")]
+    rows: list[tuple[str, ...]] = [HEAD, ("---", "---", "---", "--:", "--:", "---", "---")]
     for name, documents in found.items():
         kept = [runs_of(document) for document in documents]
         variants = list(dict.fromkeys(variant for runs in kept for variant in runs))
         if not variants:
-            rows += before.get(name) or [(f"`{name}`", "", "", "not run", "", "")]
+            rows += before.get(name) or [(f"`{name}`", "", "", "not run", "", "", NO_RUN)]
+        old = {row[1:3]: row for row in before.get(name, ()) if documents[0] is None}
         for variant in variants:
             pair = [runs.get(variant) for runs in kept]
             clean = _both(["yes" if each and each["clean"] else "no" for each in pair], pair)
             for group, several in _applications(pair).items():
                 beside = [_figures(each) for each in several]
+                which = ("" if len(variants) == 1 else variant, group)
                 rows.append(
-                    (
+                    old.get(which)
+                    or (
                         f"`{name}`",
-                        "" if len(variants) == 1 else variant,
-                        group,
+                        *which,
                         _both([each[0] for each in beside], several),
                         _both([each[1] for each in beside], several),
                         clean,
+                        _when(documents[0]),
                     )
                 )
     return "\n".join(f"| {' | '.join(row)} |" for row in rows)
+
+
+def _when(document: Mapping[str, Any] | None) -> str:
+    """Return the date and the commit of a real run; "" if they were not kept."""
+    if document is None:
+        return NO_RUN
+    measured = document.get(MEASURED)
+    return f"{measured['date']}, {measured['commit']}" if measured else ""
+
+
+def ages(rows: str) -> str:
+    """Say how old the real runs of a table are: the oldest and the newest, and which have no date.
+
+    A run of which no date was kept is older than all others.
+    """
+    cells = [line.strip("|").split("|")[-1].strip() for line in rows.splitlines()[2:]]
+    dated = sorted(found.groups() for cell in cells if (found := _DATED.fullmatch(cell)))
+    said = []
+    if dated:
+        ends = [f"{date} (commit {commit})" for date, commit in (dated[0], dated[-1])]
+        said.append(f"The oldest real run with a date is of {ends[0]}, the newest of {ends[1]}.")
+    if undated := cells.count(""):
+        said.append(f"{undated} rows without a date were measured before dates were kept.")
+    if missing := cells.count(NO_RUN):
+        said.append(f"{missing} rows ({NO_RUN}) are of virtual time only.")
+    return " ".join(said)
 
 
 def runs_of(document: Mapping[str, Any] | None) -> dict[str, Mapping[str, Any]]:
@@ -142,17 +189,20 @@ def _both(words: Sequence[str], there: Sequence[Any]) -> str:
 def rows_of(page: str) -> dict[str, list[tuple[str, ...]]]:
     """Return the rows that a page has of each scenario."""
     found: dict[str, list[tuple[str, ...]]] = {}
-    for line in page.split(BEGIN, 1)[1].split(END, 1)[0].strip().splitlines()[2:]:
+    lines = page.split(BEGIN, 1)[1].split(END, 1)[0].strip().splitlines()
+    for line in [each for each in lines if each.startswith("|")][2:]:
         cells = tuple(cell.strip() for cell in line.strip("|").split("|"))
+        cells += ("",) * (len(HEAD) - len(cells))  # of a table without dates
         found.setdefault(cells[0].strip("`"), []).append(cells)
     return found
 
 
 def with_table(page: str, rows: str) -> str:
-    """Return the page with these rows between the marks."""
+    """Return the page with these rows between the marks, and above them how old they are."""
     before, rest = page.split(BEGIN, 1)
     _, after = rest.split(END, 1)
-    return f"{before}{BEGIN}\n{rows}\n{END}{after}"
+    said = ages(rows)
+    return "\n".join([f"{before}{BEGIN}", *([said, ""] if said else []), rows, f"{END}{after}"])
 
 
 if __name__ == "__main__":

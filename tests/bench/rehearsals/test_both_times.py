@@ -1,9 +1,31 @@
 """The table of runs in real and in virtual time: every scenario has its rows in the document."""
 
+import json
 import re
+from pathlib import Path
 
-from bench.rehearsals.both_times import BEGIN, END, HEAD, PAGE, rows_of, table, with_table
+from bench.rehearsals import both_times
+from bench.rehearsals.both_times import (
+    BEGIN,
+    END,
+    HEAD,
+    MEASURED,
+    PAGE,
+    ages,
+    rows_of,
+    table,
+    with_table,
+)
 from bench.scenarios.files import names
+
+
+def rows_on(page: str) -> list[str]:
+    lines = page.split(BEGIN)[1].split(END)[0].strip().splitlines()
+    return [line for line in lines if line.startswith("|")]
+
+
+def dated(document: dict, date: str, commit: str) -> dict:
+    return {**document, MEASURED: {"date": date, "commit": commit}}
 
 
 def run(how: str, variant: str, rebalances: int, *, clean: bool = True) -> dict:
@@ -17,7 +39,7 @@ def run(how: str, variant: str, rebalances: int, *, clean: bool = True) -> dict:
 
 
 def test_the_page_has_a_row_for_each_scenario() -> None:
-    rows = PAGE.read_text("utf-8").split(BEGIN)[1].split(END)[0].strip().splitlines()
+    rows = rows_on(PAGE.read_text("utf-8"))
     assert rows[0] == f"| {' | '.join(HEAD)} |"
     assert {re.match(r"\| `([\w-]+)`", row)[1] for row in rows[2:]} == set(names())
 
@@ -25,31 +47,87 @@ def test_the_page_has_a_row_for_each_scenario() -> None:
 def test_a_figure_is_there_once_where_real_and_simulated_run_agree() -> None:
     rows = table({"s": (run("real", "base", 3, clean=False), run("simulated", "base", 1))})
     assert rows.splitlines()[2:] == [
-        "| `s` |  | a | 6 / 2 | 3.0 | no / yes |",
-        "| `s` |  | v2 | 3 / 1 | 1.5 | no / yes |",
+        "| `s` |  | a | 6 / 2 | 3.0 | no / yes |  |",
+        "| `s` |  | v2 | 3 / 1 | 1.5 | no / yes |  |",
     ]
 
 
 def test_each_variant_has_rows_and_what_did_not_run_a_dash() -> None:
     real = {"runs": [run("real", "base", 1), run("real", "more", 2), run("kafka", "base", 9)]}
     rows = table({"s": (real, run("simulated", "base", 1)), "t": (None, None)}).splitlines()[2:]
-    assert rows[0] == "| `s` | base | a | 2 | 3.0 | yes |"
-    assert rows[2] == "| `s` | more | a | 4 / - | 3.0 / - | yes / - |"
-    assert rows[4] == "| `t` |  |  | not run |  |  |"
+    assert rows[0] == "| `s` | base | a | 2 | 3.0 | yes |  |"
+    assert rows[2] == "| `s` | more | a | 4 / - | 3.0 / - | yes / - |  |"
+    assert rows[4] == "| `t` |  |  | not run |  |  | - |"
 
 
 def test_a_scenario_without_a_verdict_keeps_its_rows() -> None:
     both = (run("real", "base", 3), run("simulated", "base", 1))
     page = with_table(f"{BEGIN}\nold\n{END}", table({"s": both, "t": both}))
     again = table({"s": (None, None), "t": both, "u": (None, None)}, rows_of(page)).splitlines()
-    assert again[:-1] == page.splitlines()[1:-1]
-    assert again[-1] == "| `u` |  |  | not run |  |  |"
+    assert again[:-1] == rows_on(page)
+    assert again[-1] == "| `u` |  |  | not run |  |  | - |"
 
 
 def test_the_table_of_the_page_is_kept_as_it_is() -> None:
     page = PAGE.read_text("utf-8")
     nothing = dict.fromkeys(names(), (None, None))
     assert with_table(page, table(nothing, rows_of(page))) == page
+
+
+def test_each_row_has_the_date_and_the_commit_of_its_real_run() -> None:
+    real = dated(run("real", "base", 1), "2026-11-28", "a1b2c3")
+    rows = table({"s": (real, run("simulated", "base", 1)), "t": (None, run("simulated", "b", 1))})
+    cells = [line.split(" | ")[-1] for line in rows.splitlines()]
+    assert cells == ["real run |", "--- |", *["2026-11-28, a1b2c3 |"] * 2, *["- |"] * 2]
+
+
+def test_above_the_table_is_how_old_its_real_runs_are() -> None:
+    """Also of what was measured before there were dates, and of what was not measured."""
+    older, newer = (
+        dated(run("real", "base", 1), date, commit)
+        for date, commit in (("2026-11-28", "a1b2c3"), ("2026-12-01", "d4e5f6-dirty"))
+    )
+    simulated = run("simulated", "base", 1)
+    rows = table(
+        {
+            "s": (newer, simulated),
+            "t": (older, simulated),
+            "u": (run("real", "base", 1), simulated),
+            "v": (None, simulated),
+        }
+    )
+    said = (
+        "The oldest real run with a date is of 2026-11-28 (commit a1b2c3), the newest of"
+        " 2026-12-01 (commit d4e5f6-dirty). 2 rows without a date were measured before dates were"
+        " kept. 2 rows (-) are of virtual time only."
+    )
+    assert ages(rows) == said
+    assert with_table(f"{BEGIN}\nold\n{END}", rows).splitlines()[1:4] == [
+        said, "", rows.splitlines()[0],
+    ]  # fmt: skip
+
+
+def test_what_was_run_in_virtual_time_only_keeps_the_rows_of_its_real_run() -> None:
+    real = dated({"runs": [run("real", "base", 2), run("real", "gone", 2)]}, "2026-11-28", "a1b2c3")
+    page = with_table(f"{BEGIN}\nold\n{END}", table({"s": (real, None)}))
+    simulated = {"runs": [run("simulated", "base", 1), run("simulated", "new", 5)]}
+    rows = table({"s": (None, simulated)}, rows_of(page)).splitlines()[2:]
+    assert rows[0] == "| `s` | base | a | 4 / - | 3.0 / - | yes / - | 2026-11-28, a1b2c3 |"
+    assert rows[2] == "| `s` | new | a | - / 10 | - / 3.0 | - / yes | - |"
+    assert len(rows) == 4, "a variant that there is no more has no rows"
+
+
+def test_the_date_and_the_commit_are_kept_with_the_result(tmp_path, monkeypatch) -> None:
+    def rehearse(words, **_options):
+        Path(words[-1]).write_text('{"run": "real"}')
+
+    monkeypatch.setattr(both_times, "_commit", lambda: "a1b2c3")
+    monkeypatch.setattr(both_times.subprocess, "run", rehearse)
+    both_times._run("steady", tmp_path / "steady.json", [])
+    document = json.loads((tmp_path / "steady.json").read_text())
+    assert document["run"] == "real"
+    assert document[MEASURED]["commit"] == "a1b2c3"
+    assert re.fullmatch(r"20\d\d-\d\d-\d\d", document[MEASURED]["date"])
 
 
 def test_only_what_is_between_the_marks_changes() -> None:
