@@ -28,6 +28,7 @@ class Autoscaler:
         self._told = told
         self._most = min(told.max_replicas, partitions)
         self._wanted: deque[tuple[int, int]] = deque()
+        """What was wanted lately, and when; without what is less than something later."""
         self._lagged_ms: int = told.at
         self.replicas = replicas
 
@@ -62,9 +63,11 @@ class Autoscaler:
         if abs(usage - 1) <= TOLERANCE:
             wanted = self.replicas
         wanted = max(min(int(wanted), self._most), self._told.min_replicas, 1)
+        while self._wanted and self._wanted[-1][1] <= wanted:
+            self._wanted.pop()
         self._wanted.append((now_ms, wanted))
         begins_ms = now_ms - self._told.stabilization_seconds * 1000
         while self._wanted[0][0] < begins_ms:
             self._wanted.popleft()
-        most = max(wanted for _, wanted in self._wanted)
+        most = self._wanted[0][1]
         return wanted if wanted > self.replicas else min(most, self.replicas)

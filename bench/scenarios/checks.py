@@ -94,8 +94,10 @@ def _mistaken_variants(scenario: Scenario) -> Iterator[Mistake]:
 
 def _mistakes(scenario: Scenario) -> Iterator[Mistake]:
     yield from _times(scenario)
-    if sum(group.replicas * group.copies for group in scenario.groups) > MEMBERS_MAX:
-        yield ("groups",), f"the groups have more than {MEMBERS_MAX} members together."
+    most = sum(_pods_max(scenario, group) * group.copies for group in scenario.groups)
+    if most > MEMBERS_MAX:
+        why = f"the groups may have {most} members together, and at most {MEMBERS_MAX} are rehearsed"
+        yield ("groups",), f"{why}."
     for name in scenario.topics:
         if not fullmatch(NAME, name):
             yield ("topics", name), f"a topic cannot be named {name!r}."
@@ -234,7 +236,7 @@ def _behaviour(
     if isinstance(behaviour, RollingDeploy | Crash):
         yield from _pods(group, behaviour, place, about)
     if isinstance(behaviour, Crash | Restart | Flap | Duplicate | PollTimeout | Pause):
-        yield from _amount(group, behaviour.pods, place, about)
+        yield from _amount(scenario, group, behaviour.pods, (place, about))
     if isinstance(behaviour, Autoscale | Churn | Flap):
         yield from _repeats(behaviour, place, about)
     if isinstance(behaviour, PollTimeout):
@@ -278,20 +280,27 @@ def _reason(group: Group, told: PollTimeout, place: Place, about: str) -> Iterat
         yield (*place, "reason"), f"{about}: {why}"
 
 
-def _amount(group: Group, pods: Amount, place: Place, about: str) -> Iterator[Mistake]:
+def _amount(
+    scenario: Scenario, group: Group, pods: Amount, at: tuple[Place, str]
+) -> Iterator[Mistake]:
+    place, about = at
     if not pods.number:
         yield (*place, "pods"), f"{about}: pods is {pods}: {NOTHING}."
-    most = _pods_max(group)
+    most = _pods_max(scenario, group)
     if pods.of(most, rounds_up=True) > most:
         yield (*place, "pods"), f"{about}: pods is {pods}, and the group has at most {most}."
 
 
-def _pods_max(group: Group) -> int:
+def _pods_max(scenario: Scenario, group: Group) -> int:
     """Return how many pods a group has at most, whatever happens to it."""
     told = group.behaviours
+    read = {name: scenario.topics[name] for name in group.topics if name in scenario.topics}
+    partitions = sum(topic.partitions for topic in read.values())
     counts = [group.replicas]
     counts += [each.replicas for each in told if isinstance(each, Scale)]
-    counts += [each.max_replicas for each in told if isinstance(each, Autoscale)]
+    for each in told:
+        if isinstance(each, Autoscale):
+            counts.append(max(min(each.max_replicas, partitions), each.min_replicas))
     most = max(counts)
     is_deployed = any(isinstance(each, RollingDeploy) for each in told)
     return most + group.surge(most) if is_deployed else most

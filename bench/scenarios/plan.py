@@ -27,13 +27,14 @@ from bench.scenarios.behaviours import (
     Scale,
 )
 from bench.scenarios.drains import NodeDrains
-from bench.scenarios.pods import Fleet, Pod
+from bench.scenarios.fleet import Fleet
 from bench.scenarios.scenario import WorkloadKind
 from failover.drills.checked import DrillError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
+    from bench.scenarios.pods import Pod
     from bench.scenarios.scenario import Group, Scenario
     from bench.scenarios.values import Amount, Protocol
 
@@ -259,8 +260,7 @@ class _Application:
     def _autoscale(self, told: Autoscale, scaler: Autoscaler) -> None:
         """Set what an autoscaler wants; others may have changed the number since it last did."""
         scaler.replicas = before = self.fleet.wanted
-        working = [pod for pod in self._lives if pod not in self._frozen]
-        replicas = scaler.look(self._planner.now, len(working))
+        replicas = scaler.look(self._planner.now, len(self._lives) - len(self._frozen))
         if replicas != before:
             self._planner.mark(self.group, f"autoscale to {replicas}, lag {int(scaler.lag)}")
             self.fleet.scale(replicas)

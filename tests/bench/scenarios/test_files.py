@@ -93,6 +93,17 @@ def group_with(*lines: str) -> str:
             "line 12: there are two groups a-2.",
         ),
         (group_with("replicas = 0"), "line 10: group 1: replicas is 0: expected a whole number"),
+        *(
+            (group_with(*lines), f"line 7: the groups may have {most} members together, and at most")
+            for lines, most in (
+                (["replicas = 1000", "copies = 101"], 101_000),
+                (["replicas = 80001", DEPLOY], 100_002),
+                (["copies = 2", '[[groups.behaviours]]\ndo = "scale"\nat = "1m"',
+                  "replicas = 50001"], 100_002),
+                (["copies = 1000", AUTOSCALE, "minReplicaCount = 101",
+                  "maxReplicaCount = 101"], 101_000),
+            )
+        ),
         (group_with('protocol = "p"'), "(there are classic, consumer, share, streams)."),
         (group_with('maxSurge = "1/4"'), "maxSurge is '1/4': expected a number of pods, or a"),
         (group_with("maxSurge = -1"), "maxSurge is -1: expected a number of pods, or a"),
@@ -328,6 +339,7 @@ def test_what_a_group_can_have_or_tell_is_accepted() -> None:
         ["replicas = 4", DEPLOY, crash + "pods = 5"],
         [later.format("scale") + "replicas = 9", crash + "pods = 9"],
         [AUTOSCALE, "maxReplicaCount = 6", crash + "pods = 6"],
+        ["copies = 1000", AUTOSCALE, "maxReplicaCount = 100000"],  # six partitions
         [timeout],
         ['protocol = "consumer"', DEPLOY + 'protocol = "classic"', timeout],
         ['protocol = "streams"', "rebalance_timeout_ms = 60000"],
