@@ -165,7 +165,8 @@ def _planned(asked: argparse.Namespace) -> list[Planned]:
     ]
     if not asked.simulate:
         for each in planned:
-            check_open_files(each.scenario, asked.spark or 1, is_own=asked.bootstrap is None)
+            tasks, is_own = asked.spark or 1, asked.bootstrap is None
+            check_open_files(each.scenario, each.plan, tasks, is_own=is_own)
     scenario = planned[0].scenario
     _say(f"{scenario.about}; {scenario.members} members, {scenario.duration / 1000:g} s")
     return planned

@@ -96,8 +96,8 @@ def _mistakes(scenario: Scenario) -> Iterator[Mistake]:
     yield from _times(scenario)
     most = sum(_pods_max(scenario, group) * group.copies for group in scenario.groups)
     if most > MEMBERS_MAX:
-        why = f"the groups may have {most} members together, and at most {MEMBERS_MAX} are rehearsed"
-        yield ("groups",), f"{why}."
+        why = f"the groups may have {most} members together: {MEMBERS_MAX} are the most."
+        yield ("groups",), why
     for name in scenario.topics:
         if not fullmatch(NAME, name):
             yield ("topics", name), f"a topic cannot be named {name!r}."

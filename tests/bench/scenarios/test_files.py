@@ -94,14 +94,22 @@ def group_with(*lines: str) -> str:
         ),
         (group_with("replicas = 0"), "line 10: group 1: replicas is 0: expected a whole number"),
         *(
-            (group_with(*lines), f"line 7: the groups may have {most} members together, and at most")
+            (group_with(*lines), f"line 7: the groups may have {most} members together: 100000")
             for lines, most in (
                 (["replicas = 1000", "copies = 101"], 101_000),
                 (["replicas = 80001", DEPLOY], 100_002),
-                (["copies = 2", '[[groups.behaviours]]\ndo = "scale"\nat = "1m"',
-                  "replicas = 50001"], 100_002),
-                (["copies = 1000", AUTOSCALE, "minReplicaCount = 101",
-                  "maxReplicaCount = 101"], 101_000),
+                (
+                    [
+                        "copies = 2",
+                        '[[groups.behaviours]]\ndo = "scale"\nat = "1m"',
+                        "replicas = 50001",
+                    ],
+                    100_002,
+                ),
+                (
+                    ["copies = 1000", AUTOSCALE, "minReplicaCount = 101", "maxReplicaCount = 101"],
+                    101_000,
+                ),
             )
         ),
         (group_with('protocol = "p"'), "(there are classic, consumer, share, streams)."),
