@@ -28,9 +28,9 @@ from bench.rehearsals.open_files import check_open_files
 from bench.rehearsals.runs import HOW, RUN_ERRORS, Place, Planned, Run, SparkPlace, run_all
 from bench.result_files import result_path, write_all, write_aside
 from bench.scenarios.conditions import FailOn
-from bench.scenarios.files import SUFFIX, found, found_variants, names
+from bench.scenarios.effects import checked_plan
+from bench.scenarios.files import SUFFIX, found, names, parsed_variants
 from bench.scenarios.history import run_id_of
-from bench.scenarios.plan import expand
 from bench.servers.java import need_spark
 from bench.servers.kafka import need_kafka
 from bench.servers.server import StartError
@@ -156,11 +156,11 @@ def _write(asked: argparse.Namespace, runs: Sequence[Run], told: Comparison) -> 
 
 def _planned(asked: argparse.Namespace) -> list[Planned]:
     """Return the variants that are asked for, each with its plan, and say what they are."""
-    variants = found_variants(asked.scenario)
-    _check(asked, variants)
+    variants = parsed_variants(asked.scenario)
+    _check(asked, {name: each.scenario for name, each in variants.items()})
     planned = [
-        Planned(variant=name, scenario=scenario, plan=expand(scenario))
-        for name, scenario in variants.items()
+        Planned(variant=name, scenario=each.scenario, plan=checked_plan(each))
+        for name, each in variants.items()
         if not asked.variant or name in asked.variant
     ]
     if not asked.simulate:

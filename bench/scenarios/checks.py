@@ -52,19 +52,20 @@ def check(
     scenario: Scenario, what: str, line_of: Callable[[Sequence[str | int]], int | None]
 ) -> None:
     """Raise DrillError with a sentence for each mistake, at most :data:`MISTAKES_MAX`."""
-    _tell(_mistakes(scenario), what, line_of)
+    tell(_mistakes(scenario), what, line_of)
 
 
 def check_variants(
     scenario: Scenario, what: str, line_of: Callable[[Sequence[str | int]], int | None]
 ) -> None:
     """Do the same for what a scenario's variants are called, and which groups they change."""
-    _tell(_mistaken_variants(scenario), what, line_of)
+    tell(_mistaken_variants(scenario), what, line_of)
 
 
-def _tell(
+def tell(
     mistakes: Iterator[Mistake], what: str, line_of: Callable[[Sequence[str | int]], int | None]
 ) -> None:
+    """Raise DrillError with these mistakes, each with the line of its place."""
     sentences = []
     for place, sentence in islice(mistakes, MISTAKES_MAX):
         line = line_of(place)
@@ -75,7 +76,7 @@ def _tell(
 
 
 def _mistaken_variants(scenario: Scenario) -> Iterator[Mistake]:
-    groups = {group.name for group in scenario.groups}
+    groups = {group.application for group in scenario.groups}
     named = {BASE}
     for number, variant in enumerate(scenario.variants):
         place = ("variants", number)
@@ -152,7 +153,11 @@ def _group(scenario: Scenario, group: Group, place: Place) -> Iterator[Mistake]:
         if both == (0, 0):
             why = "maxSurge and maxUnavailable are both 0: no pod could be replaced."
             yield (*place, "maxUnavailable"), f"group {group.name}: {why}"
+    yield from _starts(scenario, group, place)
     yield from _revokes(group, place)
+    if group.commit_interval_ms is not None and group.protocol is Protocol.SHARE:
+        why = "members of share groups commit no offsets."
+        yield (*place, "commit_interval_ms"), f"group {group.name}: {why}"
     yield from _assignor(group, place)
     yield from _timeouts(scenario, group, place)
     yield from _limits(group, place)
@@ -170,6 +175,18 @@ def _limits(group: Group, place: Place) -> Iterator[Mistake]:
             yield (*place, "expect", f"{name}_min"), f"group {group.name}: {why}"
 
 
+def _starts(scenario: Scenario, group: Group, place: Place) -> Iterator[Mistake]:
+    """Refuse a time to start that no new pod survives: there would be no new member."""
+    for number, told in enumerate(group.behaviours):
+        creates = isinstance(told, RollingDeploy | Drain | Churn)
+        creates = creates or (isinstance(told, Scale) and told.replicas > group.replicas)
+        left_ms = scenario.duration - told.at
+        if creates and group.start_time >= left_ms > 0:
+            why = f"no pod that behaviour {number + 1} creates would start before the end."
+            said = f"start_time is {group.start_time / 1000:g} s: {why}"
+            yield (*place, "start_time"), f"group {group.name}: {said}"
+
+
 def _revokes(group: Group, place: Place) -> Iterator[Mistake]:
     if group.revoke_time and group.protocol is Protocol.SHARE:
         why = "members of share groups revoke nothing."
@@ -177,6 +194,12 @@ def _revokes(group: Group, place: Place) -> Iterator[Mistake]:
     if group.slow_pods is not None and not group.revoke_time:
         why = "slow_pods says which pods need the revoke_time, and there is none."
         yield (*place, "slow_pods"), f"group {group.name}: {why}"
+    if group.slow_pods is not None:
+        at, about = (*place, "slow_pods"), f"group {group.name}: slow_pods is {group.slow_pods}"
+        if not group.slow_pods.number:
+            yield at, f"{about}: {NOTHING}."
+        if group.slow_pods.of(group.replicas, rounds_up=True) > group.replicas:
+            yield at, f"{about}, and the group has {group.replicas} pods."
 
 
 def _assignor(group: Group, place: Place) -> Iterator[Mistake]:
@@ -242,15 +265,13 @@ def _behaviour(
     if isinstance(behaviour, PollTimeout):
         yield from _reason(group, behaviour, place, about)
     if isinstance(behaviour, Flap):
-        yield from _unknown_topics(scenario, behaviour.topics, (*place, "topics"), about)
-        if group.protocol not in CHANGES_TOPICS:
-            yield place, f"{about}: members of {group.protocol} groups cannot change their topics."
+        yield from _flap(scenario, group, behaviour, (place, about))
     if isinstance(behaviour, Duplicate) and not group.static:
         yield place, f"{about}: only a static member can have a duplicate: set static = true."
     if isinstance(behaviour, Drain):
         yield from _drain(behaviour, place, about)
     if isinstance(behaviour, Autoscale):
-        yield from _autoscale(behaviour, place, about)
+        yield from _autoscale(scenario, behaviour, place, about)
 
 
 def _moment(
@@ -326,6 +347,15 @@ def _pods(group: Group, told: RollingDeploy | Crash, place: Place, about: str) -
         yield (*place, "protocol"), f"{about}: {why}"
 
 
+def _flap(scenario: Scenario, group: Group, told: Flap, at: tuple[Place, str]) -> Iterator[Mistake]:
+    place, about = at
+    yield from _unknown_topics(scenario, told.topics, (*place, "topics"), about)
+    if set(told.topics) == set(group.topics):
+        yield (*place, "topics"), f"{about}: the topics are those of the group: {NOTHING}."
+    if group.protocol not in CHANGES_TOPICS:
+        yield place, f"{about}: members of {group.protocol} groups cannot change their topics."
+
+
 def _drain(told: Drain, place: Place, about: str) -> Iterator[Mistake]:
     if told.drained > told.nodes:
         why = f"drained is {told.drained}, and there are {told.nodes} nodes."
@@ -334,13 +364,22 @@ def _drain(told: Drain, place: Place, about: str) -> Iterator[Mistake]:
         yield (*place, "maxUnavailable"), f"{about}: maxUnavailable is 0: no pod could be evicted."
 
 
-def _autoscale(told: Autoscale, place: Place, about: str) -> Iterator[Mistake]:
+def _autoscale(scenario: Scenario, told: Autoscale, place: Place, about: str) -> Iterator[Mistake]:
     if told.min_replicas > told.max_replicas:
         why = f"minReplicaCount is more than maxReplicaCount, {told.max_replicas}."
         yield (*place, "minReplicaCount"), f"{about}: {why}"
     times = [each.at for each in told.arrivals]
     if times != sorted(set(times)):
         yield (*place, "arrivals"), f"{about}: each of arrivals must begin after the one before."
+    ends = min(scenario.duration, told.until or scenario.duration)
+    left_ms = ends - told.at
+    if told.every >= left_ms > 0:
+        lasts = f"every is {told.every / 1000:g} s, and it ends {left_ms / 1000:g} s after it began"
+        yield (*place, "every"), f"{about}: {lasts}: it never looks."
+    for number, arrivals in enumerate(told.arrivals):
+        if arrivals.at >= ends:
+            at = (*place, "arrivals", number)
+            yield at, f"{about}: arrival {number + 1} is after its end: {NOTHING}."
 
 
 def _unknown_topics(

@@ -6,7 +6,7 @@ import tomllib
 from functools import partial
 from importlib import resources
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from msgspec.structs import replace
 
@@ -24,6 +24,15 @@ SIZE_BYTES_MAX: Final = 64 << 10
 SUFFIX: Final = ".toml"
 
 
+class ParsedScenario(NamedTuple):
+    """A scenario that was read, what to call it, and where each of its groups is in the file."""
+
+    scenario: Scenario
+    what: str
+    line_of: Callable[[Sequence[str | int]], int | None]
+    places: Mapping[str, tuple[str | int, ...]]
+
+
 def names() -> tuple[str, ...]:
     """Return the names of the scenarios included in the program."""
     files = (each.name for each in _directory().iterdir())
@@ -38,6 +47,11 @@ def found(name: str) -> Scenario:
 def found_variants(name: str) -> dict[str, Scenario]:
     """Return the scenario as its file has it, and its variants, by their names."""
     return parse_variants(*_read(name))
+
+
+def parsed_variants(name: str) -> dict[str, ParsedScenario]:
+    """Return the same, with where each is in the file."""
+    return parsed(*_read(name))
 
 
 def _read(name: str) -> tuple[str, str]:
@@ -73,13 +87,18 @@ def parse(name: str, text: str) -> Scenario:
 
 def parse_variants(name: str, text: str) -> dict[str, Scenario]:
     """Read a scenario and its variants, by their names; raises DrillError as :func:`parse` does."""
+    return {variant: each.scenario for variant, each in parsed(name, text).items()}
+
+
+def parsed(name: str, text: str) -> dict[str, ParsedScenario]:
+    """Read the same; return with each where it is in the file."""
     try:
         return _parsed(name, text)
     except RecursionError:
         raise DrillError(f"Scenario {name} has values within values, too deep to read.") from None
 
 
-def _parsed(name: str, text: str) -> dict[str, Scenario]:
+def _parsed(name: str, text: str) -> dict[str, ParsedScenario]:
     try:
         table = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
@@ -88,8 +107,9 @@ def _parsed(name: str, text: str) -> dict[str, Scenario]:
         raise DrillError(f"Scenario {name}: omit `name`: the name of the file is the scenario's.")
     what, where = f"Scenario {name}", partial(line_of, text)
     made = {BASE: _made(name, table, what, where)}
-    check_variants(made[BASE], what, where)
-    for number, variant in enumerate(made[BASE].variants):
+    base = made[BASE].scenario
+    check_variants(base, what, where)
+    for number, variant in enumerate(base.variants):
         changed = varied(table, number)
         at = partial(line_of_varied, text, table, number)
         made[variant.name] = _made(name, changed, f"{what}, variant {variant.name}", at)
@@ -101,10 +121,15 @@ def _made(
     table: Mapping[str, Any],
     what: str,
     where: Callable[[Sequence[str | int]], int | None],
-) -> Scenario:
+) -> ParsedScenario:
     made = checked(Scenario, {**table, "name": name}, what, decoded=decoded, line_of=where)
     check(made, what, where)
-    return with_copies(made)
+    places = {
+        copy: ("groups", number)
+        for number, group in enumerate(made.groups)
+        for copy in group.copied()
+    }
+    return ParsedScenario(with_copies(made), what, where, places)
 
 
 def with_copies(scenario: Scenario) -> Scenario:

@@ -123,28 +123,46 @@ class ScenarioPlan:
 
 def expand(scenario: Scenario) -> ScenarioPlan:
     """Return the plan of a scenario; raises DrillError when it is too long."""
-    return _Planner(scenario).run()
+    return Planner(scenario).run()
 
 
-class _Planner:
-    def __init__(self, scenario: Scenario) -> None:
+Cause: TypeAlias = tuple[str, int]
+"""A behaviour: its group, and its place among the group's."""
+
+
+class Planner:
+    """Makes the plan of a scenario, ``without`` one of the behaviours, and notes what each does."""
+
+    def __init__(self, scenario: Scenario, without: Cause | None = None) -> None:
         self.scenario = scenario
         self.now = 0
+        self.effective: set[Cause | None] = set()
+        """The behaviours that have led to a step."""
+        self.remarks: dict[Cause, str] = {}
+        """Why some do nothing, if that is known."""
+        self.shortages: dict[Cause, str] = {}
+        """Which do less than they say, and how."""
+        self._without = without
+        self._cause: Cause | None = None
         self._steps: list[PlanStep] = []
         self._marks: list[tuple[int, str]] = []
-        self._due: list[tuple[int, int, Callable[..., None], tuple[Any, ...]]] = []
+        self._due: list[_Later] = []
         self._order = 0
 
     def run(self) -> ScenarioPlan:
+        """Return the plan; raises DrillError when it is too long."""
         for group in self.scenario.groups:
             application = _Application(self, group)
             application.fleet.begin()
             for number, behaviour in enumerate(group.behaviours):
                 rng = random.Random(f"{self.scenario.seed} {group.name} {number}")
-                self.after(behaviour.at, self._begin, application, behaviour, rng)
+                self._cause = group.name, number
+                if self._cause != self._without:
+                    self.after(behaviour.at, self._begin, application, behaviour, rng)
+            self._cause = None
         self._spread()
         while self._due and self._due[0][0] < self.scenario.duration:
-            self.now, _, action, arguments = heappop(self._due)
+            self.now, _, self._cause, action, arguments = heappop(self._due)
             action(*arguments)
         changes = [mark for mark, _ in self._marks]
         changes += [fault.at for fault in self.scenario.faults]
@@ -167,22 +185,40 @@ class _Planner:
         BEHAVIOURS[type(behaviour)](application, behaviour, rng)
 
     def after(self, delay_ms: int, action: Callable[..., None], *arguments: Any) -> None:
+        """Do something later, of the same behaviour as what is done now."""
         self._order += 1
-        heappush(self._due, (self.now + delay_ms, self._order, action, arguments))
+        due_ms = self.now + delay_ms
+        heappush(self._due, (due_ms, self._order, self._cause, action, arguments))
 
     def mark(self, group: Group, text: str) -> None:
+        """Note what to tell people."""
         self._marks.append((self.now, f"{group.name}: {text}"))
 
+    def remark(self, text: str) -> None:
+        """Say why the behaviour that does something now has nothing to do."""
+        if self._cause is not None:
+            self.remarks.setdefault(self._cause, text)
+
+    def is_short(self, text: str) -> None:
+        """Say how the behaviour that does something now does less than it says."""
+        if self._cause is not None:
+            self.shortages.setdefault(self._cause, text)
+
     def step(self, life: Life, action: MemberAction) -> None:
+        """Let a life of a member do something now."""
+        self.effective.add(self._cause)
         if len(self._steps) == STEPS_MAX:
             raise DrillError(f"The scenario has more than {STEPS_MAX} steps: shorten it.")
         self._steps.append(PlanStep(self.now, life, action))
 
 
+_Later: TypeAlias = "tuple[int, int, Cause | None, Callable[..., None], tuple[Any, ...]]"
+
+
 class _Application:
     """One group while its part of the plan is made: its pods and the lives of their members."""
 
-    def __init__(self, planner: _Planner, group: Group) -> None:
+    def __init__(self, planner: Planner, group: Group) -> None:
         self.group = group
         self._planner = planner
         self._lives: dict[Pod, Life] = {}
@@ -239,16 +275,27 @@ class _Application:
             for pod in self.fleet.running()
             if pod in self._lives and rack in (None, self._lives[pod].rack)
         ]
-        count = min(pods.of(len(there), rounds_up=True), len(there))
-        return rng.sample(there, count)
+        count = pods.of(len(there), rounds_up=True)
+        on = "" if rack is None else f" on rack {rack}"
+        if not there:
+            self._planner.remark(f"no pod{on} is running then")
+        elif count > len(there):
+            are = f"{len(there)}{on} {'is' if len(there) == 1 else 'are'}"
+            self._planner.is_short(f"pods is {count}, and only {are} running then")
+        return rng.sample(there, min(count, len(there)))
 
     # --- behaviours
 
     def rolling_deploy(self, told: RollingDeploy, _rng: random.Random) -> None:
         self._protocols[self.fleet.revision + 1] = told.protocol
+        if not self.fleet.wanted:
+            self._planner.remark("the group has no pods then")
         self.fleet.deploy()
 
     def scale(self, told: Scale, _rng: random.Random) -> None:
+        if told.replicas == self.fleet.wanted:
+            had = f"{told.replicas} pod{'' if told.replicas == 1 else 's'}"
+            self._planner.remark(f"the group has {had} then")
         self.fleet.scale(told.replicas)
 
     def autoscale(self, told: Autoscale, _rng: random.Random) -> None:

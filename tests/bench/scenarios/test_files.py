@@ -225,6 +225,54 @@ def group_with(*lines: str) -> str:
             "line 14: group 1: behaviour 1: arrival 1: per_second is -1: expected",
         ),
         (
+            group_with(AUTOSCALE, 'every = "4m"'),
+            "line 15: group a, behaviour 1: every is 240 s, and it ends 240 s after it began: it"
+            " never looks.",
+        ),
+        (
+            group_with(AUTOSCALE, 'every = "30s"', 'until = "90s"'),
+            "line 14: group a, behaviour 1: arrival 2 is after its end: nothing would happen.",
+        ),
+        (
+            group_with(AUTOSCALE.replace('"2m"', '"5m"')),
+            "line 14: group a, behaviour 1: arrival 2 is after its end: nothing would happen.",
+        ),
+        *(
+            (
+                group_with('revoke_time = "1s"', "replicas = 4", f"slow_pods = {slow}"),
+                f"line 12: group a: slow_pods is {said}",
+            )
+            for slow, said in (
+                ("0", "0: nothing would happen."),
+                ('"0%"', "0%: nothing would happen."),
+                ("5", "5, and the group has 4 pods."),
+            )
+        ),
+        (
+            group_with('protocol = "share"', "commit_interval_ms = 9000"),
+            "line 11: group a: members of share groups commit no offsets.",
+        ),
+        *(
+            (
+                group_with('start_time = "4m"', f"[[groups.behaviours]]\n{line}"),
+                "line 10: group a: start_time is 240 s: no pod that behaviour 1 creates would start"
+                " before the end.",
+            )
+            for line in (
+                'do = "rolling-deploy"\nat = "1m"',
+                'do = "scale"\nat = "1m"\nreplicas = 4',
+                'do = "drain"\nat = "1m"',
+                'do = "churn"\nat = "1m"\nevery = "1m"',
+            )
+        ),
+        (
+            group_with(
+                'behaviours = [{do = "flap", at = "1m", every = "5s", topics = ["orders"]}]'
+            ),
+            "line 10: group a, behaviour 1: the topics are those of the group: nothing would"
+            " happen.",
+        ),
+        (
             group_with(AUTOSCALE, 'until = "1m"'),
             "line 15: group a, behaviour 1: until is not after at.",
         ),
@@ -348,6 +396,10 @@ def test_what_a_group_can_have_or_tell_is_accepted() -> None:
         [later.format("scale") + "replicas = 9", crash + "pods = 9"],
         [AUTOSCALE, "maxReplicaCount = 6", crash + "pods = 6"],
         ["copies = 1000", AUTOSCALE, "maxReplicaCount = 100000"],  # six partitions
+        [AUTOSCALE, 'every = "3m59s"'],
+        ['revoke_time = "1s"', "slow_pods = 3"],
+        ['start_time = "239s"', DEPLOY],
+        ['start_time = "1h"', crash + "pods = 3"],
         [timeout],
         ['protocol = "consumer"', DEPLOY + 'protocol = "classic"', timeout],
         ['protocol = "streams"', "rebalance_timeout_ms = 60000"],

@@ -262,7 +262,7 @@ def test_a_paused_process_goes_on_after_a_while() -> None:
 
 @st.composite
 def behaviours_of(draw: st.DrawFn) -> str:
-    at = draw(st.integers(0, 290))
+    at = draw(st.integers(0, 270))
     kind = draw(st.sampled_from([each.__struct_config__.tag for each in get_args(Behaviour)]))
     more = {
         "scale": f", replicas = {draw(st.integers(0, 9))}",
