@@ -43,13 +43,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
             asked.master.check(tasks=1)
         with interruptible():
             verdicts = _verdicts(asked)
-        if verdicts:
-            with quiet_if_unread():
-                print("\n\n".join(verdict.text() for verdict in verdicts), flush=True)
+        if not verdicts:
+            return BAD_INPUT
+        with quiet_if_unread():
+            print("\n\n".join(verdict.text() for verdict in verdicts), flush=True)
         if asked.json:
             _write(asked.json, verdicts)
-        if verdicts:
-            write_reports(asked.report, lambda: _report(verdicts))
+        write_reports(asked.report, lambda: _report(verdicts))
     except Interrupted as stop:
         print(f"rollcall: The check was {stop}.", file=sys.stderr)
         return stop.exit_code
@@ -58,8 +58,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return BAD_INPUT
     except (StartError, OSError) as error:
         print(f"rollcall: The check could not be completed: {error}", file=sys.stderr)
-        return BAD_INPUT
-    if not verdicts:
         return BAD_INPUT
     return OK if all(verdict.is_clean for verdict in verdicts) else FAILURE
 
@@ -109,7 +107,7 @@ def _settings(asked: argparse.Namespace, rows: int) -> Mapping[str, str]:
 
 def _write(path: Path, verdicts: Sequence[HistoryVerdict]) -> None:
     document = {
-        "clean": bool(verdicts) and all(verdict.is_clean for verdict in verdicts),
+        "clean": all(verdict.is_clean for verdict in verdicts),
         "runs": [verdict.document() for verdict in verdicts],
     }
     write_aside(path, json.dumps(document, indent=2) + "\n")

@@ -86,6 +86,14 @@ def test_a_directory_without_runs_is_told(tmp_path, capsys):
     assert ".partial-a was not finished" in text
 
 
+def test_a_check_without_a_verdict_leaves_an_older_document_as_it_is(tmp_path, capsys):
+    out = tmp_path / "verdicts.json"
+    out.write_text("older")
+    assert check.main([str(tmp_path / "none"), "--json", str(out)]) == 2
+    assert "is not a directory" in said(capsys)
+    assert out.read_text() == "older"
+
+
 def test_a_limit_that_is_none_is_told_with_the_costs(tmp_path, capsys):
     for limit in ("moved", "moved<3", "movd>3"):
         assert check.main([str(tmp_path), "--fail-on", limit]) == 2
