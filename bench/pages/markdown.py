@@ -13,7 +13,7 @@ from bench.pages.tables import (
     number,
     rebalance_row,
 )
-from bench.scenarios.sentences import faults_said, first_of, fitting
+from bench.report.sentences import faults_said, first_of, fitting
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

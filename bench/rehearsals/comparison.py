@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
+from bench.report.sentences import faults_said, fitting
 from bench.scenarios.applications import NOTHING_PAID, applications, paid_rank, together
 from bench.scenarios.cheapest import best_of_each_place
-from bench.scenarios.sentences import faults_said, fitting
 from bench.scenarios.verdict import COLUMNS, COMPLAINTS_MAX
 from failover.columns import aligned
 

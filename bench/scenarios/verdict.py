@@ -6,11 +6,11 @@ from dataclasses import asdict, dataclass
 from enum import Enum
 from typing import TYPE_CHECKING, Any, Final
 
+from bench.report.sentences import first_of
 from bench.scenarios.applications import GroupVerdict, applications
 from bench.scenarios.measures import MEASURES, figure
 from bench.scenarios.record import CHECKS, GroupCosts, costs, ended_early, faults_in
 from bench.scenarios.scenario import BASE
-from bench.scenarios.sentences import first_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from bench.pages.markdown import NOTES_MAX, markdown
 from bench.pages.runs import report
-from bench.scenarios.sentences import FAULTS_MAX
+from bench.report.sentences import FAULTS_MAX
 from tests.bench.pages.histories import T0, T1, A, H, J, R, event, handed_over, life, run
 
 HEAD = "| generation | began | took | partitions moved | cause |"
@@ -96,7 +96,7 @@ def test_lateness_and_groups_that_were_still_forming_are_told():
     text = markdown(
         report("s", "x", [replace(late, verdict=replace(late.verdict, late=2, requests=9))])
     )
-    assert "- 2 partitions had no owner yet when the first change came, of a: " in text
+    assert " 2 partitions had no owner yet when the first change came, of a: " in text
     assert "- 2 steps of the plan and 0 of 9 requests (0.00%) were late: " in text
 
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 from bench.pages import runs
 from bench.pages.document import as_json
 from bench.pages.groups import FIGURES
-from bench.pages.markdown import markdown
+from bench.pages.markdown import NOTES_MAX, markdown
 from bench.pages.page import page
 from bench.pages.runs import report
 from bench.scenarios.applications import GroupVerdict
@@ -72,9 +72,9 @@ def test_of_several_runs_each_says_what_it_fails_on_and_all_what_is_missing():
     assert made.runs[1].verdict == "y, a: 1 rebalance: fails on rebalances>0."
     assert made.verdict.startswith(
         "Not completed: Kafka could not be started; y, a: 1 rebalance: fails on rebalances>0."
-        " x cost least"
+        " x costs least, as it is clean: "
     )
-    assert "y 0.5 and 1, not clean." in made.verdict
+    assert " Then y: not clean, 0.5 unavailable member-seconds, 1 rebalance, " in made.verdict
 
 
 def test_ownership_is_run_lengths_of_each_partition():
@@ -262,9 +262,15 @@ def test_a_long_verdict_is_whole_in_a_pull_request():
 def test_the_notes_of_very_many_runs_are_counted_in_a_pull_request():
     note = "x" * 300
     runs = [handed_over(name=f"{each}") for each in range(60)]
-    noted = [replace(each, verdict=replace(each.verdict, notes=(note,) * 5)) for each in runs]
+    noted = [
+        replace(
+            each, verdict=replace(each.verdict, notes=[f"{each.name}-{n} {note}" for n in "abcde"])
+        )
+        for each in runs
+    ]
     text = markdown(reported(*noted))
-    assert text.count(note) == 100
-    assert "200 more notes are not listed." in text
+    assert text.count(f"- 3: 3-a {note}") == 1
+    assert text.count(note) == NOTES_MAX
+    assert f"And {300 - NOTES_MAX} more notes." in text
     one = markdown(reported(noted[0]))
-    assert one.count(f"- {note}") == 5
+    assert one.count(note) == 5

@@ -162,9 +162,12 @@ def test_a_restart_of_static_streams_members_moves_no_task():
 
 def test_pods_that_need_longer_to_give_partitions_up_delay_the_others():
     """The eager ones wait for the slow one; without a slow pod nobody waits."""
-    lines = 'revoke_time = "10s"\nbehaviours = [{{ do = "scale", at = "20s", replicas = 4 }}]\n{}'
+    scaled, slow = (
+        'behaviours = [{ do = "scale", at = "20s", replicas = 4 }]',
+        'revoke_time = "10s"',
+    )
     none, one, all_ = costs_of(
-        written(lines.format("slow_pods = 0"), lines.format('slow_pods = "1%"'), lines.format(""))
+        written(scaled, f'{slow}\nslow_pods = "1%"\n{scaled}', f"{slow}\n{scaled}")
     )
     assert none.unowned_ms < 5_000 < one.unowned_ms
     assert none.unavailable_member_ms < one.unavailable_member_ms
