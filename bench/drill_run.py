@@ -56,12 +56,10 @@ class DrillRun:
 
     def clean_up(self) -> None:
         """Delete the drill's groups and topics from the cluster; log what could not be deleted."""
-        static: dict[str, list[str]] = {group_id: [] for group_id in self._rehearsal.group_ids}
-        for config in self.drill.workload.configs(self._rehearsal.prefix):
-            if config.instance_id is not None:
-                static[config.group_id].append(config.instance_id)
         try:
-            left = cleanup.remove(self.live.bootstrap, static, self._rehearsal.group_ids)
+            left = cleanup.remove(
+                self.live.bootstrap, self._rehearsal.group_ids, self._rehearsal.group_ids
+            )
         except CommandError as error:
             print(
                 f"rollcall: The drill's groups and topics could not be deleted: {error}",

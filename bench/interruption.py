@@ -98,5 +98,8 @@ def _end_late(read: int, is_over: threading.Event) -> None:
     """End the process if it was asked to stop and has not done so after a while."""
     number = os.read(read, 1)  # empty when the other end is closed
     if number and not is_over.wait(PATIENCE_S):
+        why = f"The command did not stop within {PATIENCE_S:g} s, so it was ended"
+        with contextlib.suppress(OSError):  # not by print: its lock may be held
+            os.write(2, f"rollcall: {why}: what it started or made may be left.\n".encode())
         os._exit(NO_VERDICT)
     os.close(read)

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, get_args
 from actors.cli.client import AdminClient, ClientError, parse_bootstrap, shown
 from actors.client.security import read_security
 from actors.errors import BadInputError, CommandError
+from bench.interruption import Interrupted
 from bench.load.driver import now_ms
 from bench.scenarios.faults import Fault
 from bench.scenarios.members import ClusterNames
@@ -29,15 +30,18 @@ from protocol.wire.messages import (
 from protocol.wire.streams_messages import StreamsGroupHeartbeatRequest
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator, Mapping, Sequence
     from pathlib import Path
 
     from bench.rehearsals.stages import Address, Undo
-    from bench.scenarios.plan import ScenarioPlan
     from bench.scenarios.scenario import Scenario
 
 GONE_S: Final = 60.0
 """How long the sessions of members that ended without a word may last after the run."""
+STOPPED_S: Final = 15.0
+"""The same if somebody asked to stop: less than :data:`bench.interruption.PATIENCE_S`."""
+NAMES_MAX: Final = 10
+"""Of so many groups and topics that are left the names are told."""
 SPARED: Final = "nothing is killed in a cluster that ran before"
 NEEDED: Final[Mapping[Protocol, int]] = MappingProxyType(
     {
@@ -115,37 +119,43 @@ _WHO: Final = ApiVersionsRequest(client_software_name="rollcall", client_softwar
 
 
 @contextmanager
-def guest_stage(
-    cluster: GuestCluster, scenario: Scenario, plan: ScenarioPlan
-) -> Iterator[GuestStage]:
+def guest_stage(cluster: GuestCluster, scenario: Scenario) -> Iterator[GuestStage]:
     """Use a cluster that runs; at the end delete the scenario's groups and topics from it."""
     brokers, versions = reached(cluster, scenario)
     number = f"{os.getpid()}-{now_ms() % 1_000_000}-{next(_NUMBERS)}"
     prefix = f"rehearsal-{number}-"
     stage = GuestStage(brokers, versions, prefix, cluster.command_config)
+    within_s = GONE_S
     try:
         yield stage
+    except Interrupted:
+        within_s = STOPPED_S
+        raise
     finally:
-        _clean_up(stage, scenario, plan)
+        _clean_up(stage, scenario, within_s)
 
 
-def _clean_up(stage: GuestStage, scenario: Scenario, plan: ScenarioPlan) -> None:
-    static: dict[str, list[str]] = {stage.names.of(group.name): [] for group in scenario.groups}
-    is_static = {group.name for group in scenario.groups if group.static}
-    for name, pod in dict.fromkeys((step.life.group, step.life.name) for step in plan.steps):
-        if name in is_static:
-            static[stage.names.of(name)].append(pod)
+def _clean_up(stage: GuestStage, scenario: Scenario, within_s: float) -> None:
+    """Delete what the rehearsal has made, and say what could not be deleted."""
+    said = f"Groups and topics may be left, whose names begin with {stage.names.prefix}."
     try:
         left = cleanup.remove(
             stage.bootstrap,
-            static,
+            stage.names.all(group.name for group in scenario.groups),
             stage.names.all(scenario.topics),
-            empty_s=GONE_S,
+            within_s,
             security=read_security(stage.command_config),
         )
+        said = f"Not deleted after the rehearsal: {_named(left)}." if left else ""
     except CommandError as error:
-        said = f"The rehearsal's groups and topics could not be deleted: {error}"
-    else:
-        said = f"Not deleted after the rehearsal: {', '.join(left)}." if left else ""
-    if said:
-        print(f"rollcall: {said}", file=sys.stderr)
+        said = f"The rehearsal's groups and topics could not be deleted: {error}. {said}"
+    finally:
+        if said:
+            print(f"rollcall: {said}", file=sys.stderr)
+
+
+def _named(left: Sequence[str]) -> str:
+    """Return these names, or the first of many."""
+    others = len(left) - NAMES_MAX
+    more = [f"and {others} more"] if others > 0 else []
+    return ", ".join([*left[:NAMES_MAX], *more])

@@ -260,6 +260,6 @@ def _stage(
 ) -> AbstractContextManager[Stage]:
     if place is Place.GUEST:
         assert running is not None
-        return guest_stage(running, planned.scenario, planned.plan)
+        return guest_stage(running, planned.scenario)
     say(f"starting {WORDS[place]} ...")
     return own_stage(planned.scenario) if place is Place.OWN else kafka_stage(planned.scenario)

@@ -31,7 +31,7 @@ OTHERWISE: Final = "nothing of it happens before the end"
 
 
 def checked_plan(file: ParsedScenario) -> ScenarioPlan:
-    """Return the plan; raises DrillError with a sentence for each idle behaviour."""
+    """Return the plan; raises DrillError: a sentence for each behaviour that does too little."""
     planner = Planner(file.scenario)
     plan = planner.run()
     tell(_mistakes(file, planner), file.what, file.line_of)

@@ -84,7 +84,7 @@ def is_warm(node: OneNode) -> bool:
 
 def in_real_time(node: OneNode, scenario: Scenario, keep: Callable[[ScenarioRecord], None]) -> None:
     plan = expand(scenario)
-    with guest_stage(GuestCluster(shown(node.address)), scenario, plan) as stage:
+    with guest_stage(GuestCluster(shown(node.address)), scenario) as stage:
         keep(real.run(scenario, plan, stage, lambda _at_ms, _text: None))
 
 

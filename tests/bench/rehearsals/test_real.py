@@ -246,6 +246,48 @@ def test_an_interrupted_rehearsal_leaves_nothing_behind(node, tmp_path):
     assert running.returncode == 2, "there is no verdict"
 
 
+VANISHED = """
+about = "members that end without a word"
+duration = "1h"
+topics.t.partitions = 4
+"""
+GROUP_THAT_VANISHES = """
+[[groups]]
+name = "{protocol}-{static}"
+topics = ["t"]
+protocol = "{protocol}"
+static = {static}
+replicas = 2
+[[groups.behaviours]]
+do = "crash"
+at = "4s"
+pods = 1
+away = "1m"
+"""
+
+
+def test_an_interrupted_rehearsal_removes_members_that_vanished(node, tmp_path):
+    """Their sessions last for longer than an interrupted command may."""
+    path = tmp_path / "vanished.toml"
+    groups = [
+        GROUP_THAT_VANISHES.format(protocol=protocol, static=static)
+        for protocol in ("classic", "consumer")
+        for static in ("true", "false")
+    ]
+    path.write_text(VANISHED + "".join(groups))
+    rehearse = [sys.executable, "-m", "rollcall", "rehearse", str(path), "--bootstrap"]
+    with subprocess.Popen(
+        [*rehearse, shown(node.address)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as running:
+        for _ in groups:
+            assert any("crash" in line for line in running.stdout)
+        running.send_signal(signal.SIGINT)
+        _, said = running.communicate(timeout=WITHIN_S)
+    assert said == "rollcall: The rehearsal was stopped by SIGINT.\n"
+    with AdminClient([node.address]) as client:
+        assert admin.list_groups(client, (), ()) == []
+
+
 def processes_with(mark: str) -> set[int]:
     """Return the processes that know a test's name, whoever started them."""
     found = set()
