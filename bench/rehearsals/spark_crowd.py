@@ -66,6 +66,29 @@ class SparkTasks:
     history: SparkHistory | None = None
 
 
+class LostMembers:
+    """How many members were due to be in each task when it was seen that the task is lost."""
+
+    def __init__(self, share: PlanShare) -> None:
+        self._share = share
+        self._began_s: float | None = None
+        self._found: dict[int, int] = {}
+
+    def begin(self, began_s: float) -> None:
+        """Note when the plan begins, of ``time.monotonic``."""
+        self._began_s = began_s
+
+    def of(self, lost: Sequence[int]) -> dict[int, int]:
+        """Return their number by task; these tasks are lost now."""
+        now_s = time.monotonic()
+        for task in lost:
+            if task not in self._found:
+                began_s = now_s if self._began_s is None else self._began_s
+                at_ms = max(int((now_s - began_s) * 1000), 0)
+                self._found[task] = self._share.members(task, at_ms)
+        return {task: self._found[task] for task in lost}
+
+
 class SparkCrowd:
     """All members of a scenario over Spark: a :class:`bench.rehearsals.real.ScenarioCrowd`."""
 
@@ -97,7 +120,7 @@ class SparkCrowd:
             watcher=self._watcher.address,
             tasks=spark.count,
         )
-        self._members = self._share.members()
+        self._missing = LostMembers(self._share)
         self._thread = ThreadPoolExecutor(1, "spark job")
         self._parts: RDD[bytes] | None = None
         self._job: Future[list[bytes]] | None = None
@@ -144,6 +167,7 @@ class SparkCrowd:
 
     def begin(self, began_s: float) -> None:
         """Carry out the plan, which begins at this time of ``time.monotonic``."""
+        self._missing.begin(began_s)
         began_ms = now_ms() + int((began_s - time.monotonic()) * 1000)
         self._watcher.tell({"began_ms": began_ms})
 
@@ -204,14 +228,13 @@ class SparkCrowd:
     def lost(self) -> list[str]:
         """Return a sentence for each task that was lost."""
         return [
-            f"{self._watcher.sentence(task).removesuffix('.')};"
-            f" {self._members[task]} members are missing."
-            for task in self._lost_tasks()
+            f"{self._watcher.sentence(task).removesuffix('.')}; {members} members are missing."
+            for task, members in self._missing.of(self._lost_tasks()).items()
         ]
 
     def missing(self) -> int:
         """Return how many members were lost with their tasks."""
-        return sum(self._members[task] for task in self._lost_tasks())
+        return sum(self._missing.of(self._lost_tasks()).values())
 
     def _lost_tasks(self) -> Sequence[int]:
         return self._watcher.lost_tasks() if self._lost is None else self._lost

@@ -16,7 +16,7 @@ from bench.load.driver import now_ms
 from bench.load.watching import Watched, WatchError
 from bench.rehearsals.crowd import PlannedCrowd
 from bench.scenarios.history import rows_of_lives
-from bench.scenarios.plan import Start
+from bench.scenarios.plan import Leave, Start, Vanish
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -65,17 +65,11 @@ class PlanShare:
         steps = [step for step in self.plan.steps if task_of(step.life, self.tasks) == task]
         return replace(self.plan, steps=tuple(steps))
 
-    def members(self) -> list[int]:
-        """Return how many members each task drives: a pod is one through all its lives."""
-        pods = {
-            (step.life.group, step.life.name): task_of(step.life, self.tasks)
-            for step in self.plan.steps
-            if isinstance(step.action, Start)
-        }
-        counts = [0] * self.tasks
-        for task in pods.values():
-            counts[task] += 1
-        return counts
+    def members(self, task: int, at_ms: int) -> int:
+        """Return how many members of a task are due to be there, so long after the begin."""
+        due = [step.action for step in self.of(task).steps if step.due_ms <= at_ms]
+        ends = sum(isinstance(action, Leave | Vanish) for action in due)
+        return sum(isinstance(action, Start) for action in due) - ends
 
 
 class TaskPart(NamedTuple):

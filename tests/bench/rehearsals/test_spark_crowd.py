@@ -3,11 +3,14 @@
 import socket
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from threading import Event
+from types import SimpleNamespace
 
 from bench.client.cluster_client import ClusterClient
 from bench.load.driver import now_ms
 from bench.load.watching import LoadWatcher, Watched
+from bench.rehearsals import spark_crowd
 from bench.rehearsals.spark_crowd import unreachable
 from bench.rehearsals.spark_jobs import bounded, why_failed
 from bench.rehearsals.spark_tasks import (
@@ -40,6 +43,23 @@ name = "m"
 protocol = "consumer"
 topics = ["t"]
 replicas = 6
+"""
+
+
+SCALED = """
+about = "pods that come and go"
+duration = "1m"
+topics.t.partitions = 12
+[[groups]]
+name = "a"
+topics = ["t"]
+replicas = 4
+start_time = "1s"
+stop_time = "1s"
+behaviours = [
+    { do = "scale", at = "10s", replicas = 10 },
+    { do = "scale", at = "20s", replicas = 2 },
+]
 """
 
 
@@ -76,8 +96,32 @@ def test_each_task_knows_how_many_members_are_lost_with_it():
     names = [
         {(step.life.group, step.life.name) for step in share.of(task).steps} for task in range(2)
     ]
-    assert share.members() == [len(each) for each in names]
-    assert sum(share.members()) == 18
+    assert [share.members(task, 0) for task in range(2)] == [len(each) for each in names]
+    assert sum(share.members(task, 0) for task in range(2)) == 18
+
+
+def test_only_members_that_were_due_to_be_there_are_lost_with_a_task():
+    """The others had ended before, or had not started yet."""
+    scenario = parse("s", SCALED)
+    share = replace(share_of(), scenario=scenario, plan=expand(scenario))
+    for at_ms, there in ((0, 4), (9_999, 4), (15_000, 10), (25_000, 2), (40_000, 2)):
+        assert sum(share.members(task, at_ms) for task in range(2)) == there
+
+
+def test_a_task_is_lost_with_the_members_of_the_moment_in_which_it_is_seen(monkeypatch):
+    now_s = [100.0]
+    monkeypatch.setattr(spark_crowd, "time", SimpleNamespace(monotonic=lambda: now_s[0]))
+    scenario = parse("s", SCALED)
+    lost = []
+    crowd = spark_crowd.LostMembers(replace(share_of(), scenario=scenario, plan=expand(scenario)))
+    crowd.begin(100.0)
+    assert crowd.of(lost) == {}
+    now_s[0] = 115.0
+    there = crowd.of([0])
+    now_s[0] = 125.0
+    later = crowd.of([0, 1])
+    assert later[0] == there[0]
+    assert there[0] + later[1] < 10
 
 
 def test_a_task_that_was_there_before_is_not_driven_again(node):
