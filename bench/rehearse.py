@@ -25,7 +25,7 @@ from bench.rehearsals.comparison import Comparison
 from bench.rehearsals.guest import GuestCluster
 from bench.rehearsals.masters import SparkMaster, is_submitted, master
 from bench.rehearsals.open_files import check_open_files
-from bench.rehearsals.runs import HOW, RUN_ERRORS, Place, Planned, Run, SparkPlace, run_all
+from bench.rehearsals.runs import RUN_ERRORS, Place, Planned, Run, SparkPlace, run_all, words_of
 from bench.result_files import result_path, write_all, write_aside
 from bench.scenarios.conditions import FailOn
 from bench.scenarios.effects import checked_plan
@@ -251,13 +251,10 @@ def _check_histories(asked: argparse.Namespace, variants: Mapping[str, Scenario]
         raise BadInputError(f"{asked.history} is no directory: name another one for --history.")
     chosen = [name for name in variants if not asked.variant or name in asked.variant]
     scenario = next(iter(variants.values()))
-    places = _places(asked)
-    for place in places:
-        for name in chosen:
-            words = ([name] if len(chosen) > 1 else []) + ([HOW[place]] if len(places) > 1 else [])
-            folder = asked.history / f"run_id={run_id_of(scenario.name, words)}"
-            if folder.exists():
-                raise BadInputError(f"{folder} exists: remove it, or name another directory.")
+    for words in words_of(chosen, _places(asked), _running(asked)).values():
+        folder = asked.history / f"run_id={run_id_of(scenario.name, words)}"
+        if folder.exists():
+            raise BadInputError(f"{folder} exists: remove it, or name another directory.")
 
 
 def _places(asked: argparse.Namespace) -> list[Place]:

@@ -25,8 +25,8 @@ def with_histories(
 ) -> tuple[list[Run], StartError | None]:
     """Write the history of each run, and return the runs with what the checks found in it.
 
-    A run's folder is named by the ``words`` that tell it apart. If one cannot be written or
-    checked, it and the runs after it are returned as they were, with the error.
+    A run's folder is named by the words that tell it apart. If one cannot be written or checked,
+    it and the runs after it are returned as they were, with the error.
     """
     checked: list[Run] = []
     try:

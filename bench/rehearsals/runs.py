@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from contextlib import ExitStack, contextmanager, nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from enum import Enum, auto
 from functools import partial
 from typing import TYPE_CHECKING, Final, TypeAlias
@@ -70,15 +70,15 @@ class Planned:
 class Run:
     """One run: what was planned, what it recorded, and the verdict.
 
-    ``history`` is there if tasks of Spark have written it already; ``words`` tell it apart from the
-    other runs that are planned.
+    ``words`` tell it apart from the others. ``history`` is there if tasks of Spark have written it
+    already.
     """
 
     planned: Planned
     record: ScenarioRecord
     verdict: ScenarioVerdict
+    words: Sequence[str]
     history: WrittenHistory | None = None
-    words: Sequence[str] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -108,19 +108,15 @@ def run_all(  # noqa: PLR0913 - what is run, where, and what is kept of it
     Raises DrillError, StartError, CommandError, KafkaError and OSError if already the first fails.
     """
     runs: list[Run] = []
+    words = words_of([planned.variant for planned in variants], places, running)
     try:
         with crowds(spark, history, say) as made:
             for place in places:
                 for planned in variants:
                     if len(variants) * len(places) > 1:
                         say(f"--- {WORDS[place]}, {planned.variant}")
-
-                    def words(how: str, variant: str = planned.variant) -> list[str]:
-                        told = [variant] if len(variants) > 1 else []
-                        return told + ([how] if len(places) > 1 else [])
-
-                    run = _run(planned, place, running, say, (made, words))
-                    runs.append(replace(run, words=words(run.verdict.how)))
+                    told = words[place, planned.variant]
+                    runs.append(_run(planned, place, running, say, (made, told)))
     except RUN_ERRORS as error:
         if not runs:
             raise
@@ -182,9 +178,24 @@ HOW = {
     Place.SIMULATED: "simulated",
     Place.OWN: OwnStage.how,
     Place.KAFKA: KafkaStage.how,
-    Place.GUEST: "guest",
 }
-"""What a run is called by its place; on a running cluster, by its addresses instead."""
+"""What a run is called by its place; on a running cluster, by its address instead."""
+
+
+def words_of(
+    variants: Sequence[str], places: Sequence[Place], running: GuestCluster | None
+) -> dict[tuple[Place, str], list[str]]:
+    """Return, for the run of each variant at each place, what tells it apart from the others.
+
+    Histories are named by them, so they are known before the run.
+    """
+    hows = {**HOW, Place.GUEST: "" if running is None else running.bootstrap}
+    return {
+        (place, variant): ([variant] if len(variants) > 1 else [])
+        + ([hows[place]] if len(places) > 1 else [])
+        for place in places
+        for variant in variants
+    }
 
 
 def _run(
@@ -192,9 +203,9 @@ def _run(
     place: Place,
     running: GuestCluster | None,
     say: Callable[[str], None],
-    kept: tuple[Crowds, Callable[[str], list[str]]],
+    kept: tuple[Crowds, Sequence[str]],
 ) -> Run:
-    """Run one variant; ``kept`` makes the crowd, and the words by which its history is named."""
+    """Run one variant; ``kept`` makes the crowd, and has the words that tell the run apart."""
     scenario, plan = planned.scenario, planned.plan
     made, words = kept
 
@@ -210,20 +221,20 @@ def _run(
         took_s = time.monotonic() - began_s
         say(f"{scenario.duration / 1000:g} s of virtual time took {took_s:.1f} s")
         verdict = judge(scenario, record, HOW[place], planned.variant)
-        return Run(planned=planned, record=record, verdict=verdict)
+        return Run(planned=planned, record=record, verdict=verdict, words=words)
     with ExitStack() as stack:
         with _stage(planned, place, running, say) as stage:
             notes = notes_on(stage, scenario)
             for note in notes:
                 say(note)
             gc_tuning.freeze_heap()  # this process is the members: it must not block itself
-            run_id = run_id_of(scenario.name, words(stage.how))
+            run_id = run_id_of(scenario.name, words)
             history = stack.enter_context(made.history(run_id))
             record = real.run(scenario, plan, stage, tell, made.of(history))
         verdict = judge(scenario, record, stage.how, planned.variant, tuple(notes))
         _trace(scenario, record, verdict)
         written = None if history is None else history.finish(scenario, plan, record)
-    return Run(planned=planned, record=record, verdict=verdict, history=written)
+    return Run(planned=planned, record=record, verdict=verdict, words=words, history=written)
 
 
 def _trace(scenario: Scenario, record: ScenarioRecord, verdict: ScenarioVerdict) -> None:

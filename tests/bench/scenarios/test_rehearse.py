@@ -4,11 +4,14 @@ import json
 import resource
 import shutil
 from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
 
+from bench import rehearse
 from bench.pages.markdown import markdown
 from bench.pages.runs import ReportedRun, report
+from bench.rehearsals import runs
 from bench.rehearsals.comparison import Comparison
 from bench.rehearse import main
 from bench.scenarios import history, simulated
@@ -448,6 +451,45 @@ def test_the_page_has_the_variants_side_by_side_and_what_fails(file, tmp_path, c
     assert len(names) > 1
     assert not document["is_clean"]
     assert document["verdict"].startswith("simulated, base, a: ")
+
+
+@pytest.mark.parametrize(
+    "where_and_folders",
+    [
+        (["--simulate"], ["small-base", "small-pods"]),
+        (["--simulate", "--variant", "pods"], ["small"]),
+        (["--kafka", "--variant", "base"], ["small-real", "small-kafka"]),
+        (["--kafka", "--bootstrap", "10.0.0.1:9092", "--variant", "pods"],
+         ["small-10.0.0.1-9092", "small-kafka"]),
+    ],
+)  # fmt: skip
+def test_a_history_that_is_there_is_refused_before_the_run_under_the_name_of_the_run(
+    file, tmp_path, capsys, monkeypatch, where_and_folders
+):
+    where, folders = where_and_folders
+    monkeypatch.setattr(rehearse, "need_spark", lambda: None)
+    monkeypatch.setattr(rehearse, "need_kafka", lambda: None)
+    monkeypatch.setattr(runs, "_run", lambda planned, place, *_others: written(_others[-1][1]))
+    monkeypatch.setattr(rehearse, "_tell", lambda _asked, runs: SimpleNamespace(is_clean=True))
+    file.write_text(SMALL + VARIANTS)
+    histories = tmp_path / "histories"
+    named = []
+
+    def written(words):
+        named.append(history.run_id_of("small", words))
+
+    words = [*where, str(file), "--history", str(histories)]
+    assert main(words) == 0
+    assert named == folders
+    for each in folders:
+        folder = histories / f"run_id={each}"
+        folder.mkdir(parents=True)
+        capsys.readouterr()
+        assert main(words) == 2
+        told = capsys.readouterr()
+        assert told.err == f"rollcall: {folder} exists: remove it, or name another directory.\n"
+        assert told.out == ""
+        folder.rmdir()
 
 
 @pytest.mark.thorough
