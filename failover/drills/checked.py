@@ -23,6 +23,9 @@ _WORDS: Final = {
 }  # fmt: skip
 """The TOML names of msgspec's type names."""
 
+_TYPES: Final = re.compile(r"`([a-z]+(?: \| [a-z]+)*)`")
+"""How msgspec names a type, or the types that a setting may have."""
+
 _PART: Final = re.compile(r"\.(\w+)|\[(\d+)\]|\[(\.\.\.)\]")
 _SOME_KEY: Final = "..."
 """How msgspec names the key of a mapping: not at all."""
@@ -114,8 +117,7 @@ class _Mistake:
         if self.is_missing:
             return f"{place} lacks {name!r}."
         said = self.text[:1].lower() + self.text[1:]
-        for term, word in _WORDS.items():
-            said = said.replace(f"`{term}`", word)
+        said = _TYPES.sub(lambda found: _in_words(found[1]), said)
         choices = _choices(inspect.type_info(kind), self.path)
         known = f" (there are {', '.join(choices)})" if choices else ""
         return f"{_spoken(self.path)} is {_at(table, self.path)!r}: {said}{known}."
@@ -142,6 +144,11 @@ def _with_key(table: dict[str, Any], path: _Path, refusal: Callable[[Any], str])
         if refusal(fewer) == said:
             return (*path[:place], key, *path[place + 1 :])
     raise AssertionError(said)
+
+
+def _in_words(types: str) -> str:
+    """Return msgspec's names of types in TOML's words; TOML has no null."""
+    return " or ".join(_WORDS.get(each, each) for each in types.split(" | ") if each != "null")
 
 
 def _at(table: Any, path: Iterable[str | int]) -> Any:
