@@ -25,6 +25,7 @@ from bench.scenarios.measures import MEASURES
 from bench.scenarios.members import HEARTBEAT_INTERVAL_MS, SESSION_TIMEOUT_MS
 from bench.scenarios.scenario import BASE, NAME, REBALANCE_TIMEOUT_MS, WorkloadKind
 from bench.scenarios.values import Protocol
+from failover.catalogue.topic_names import INTERNAL, why_invalid
 from failover.drills.checked import MISTAKES_MAX, DrillError
 from protocol.config import ConfigError, Configs
 
@@ -99,9 +100,7 @@ def _mistakes(scenario: Scenario) -> Iterator[Mistake]:
     if most > MEMBERS_MAX:
         why = f"the groups may have {most} members together: {MEMBERS_MAX} are the most."
         yield ("groups",), why
-    for name in scenario.topics:
-        if not fullmatch(NAME, name):
-            yield ("topics", name), f"a topic cannot be named {name!r}."
+    yield from _topics(scenario)
     yield from _configs(scenario)
     first: dict[str, int] = {}
     copied: dict[str, int] = {}
@@ -121,6 +120,18 @@ def _mistakes(scenario: Scenario) -> Iterator[Mistake]:
         if fault.node is not None and fault.node >= nodes:
             why = f"there is no node {fault.node}: the cluster has the nodes 0 to {nodes - 1}."
             yield (*place, "node"), f"{about}: {why}"
+
+
+def _topics(scenario: Scenario) -> Iterator[Mistake]:
+    """Refuse names that Kafka refuses, or that are too long for those of a rehearsal."""
+    alike: dict[str, str] = {}
+    for name in scenario.topics:
+        if not fullmatch(NAME, name) or why_invalid(name) is not None or name in INTERNAL:
+            yield ("topics", name), f"a topic cannot be named {name!r}."
+        other = alike.setdefault(name.replace(".", "_"), name)
+        if other != name:
+            why = "their names differ only in `.` and `_`"
+            yield ("topics", name), f"Kafka cannot have both {other} and {name}: {why}."
 
 
 def _times(scenario: Scenario) -> Iterator[Mistake]:

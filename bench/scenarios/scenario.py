@@ -24,15 +24,15 @@ if TYPE_CHECKING:
 Text = Annotated[str, Meta(min_length=1, max_length=1_000)]
 BASE: Final = "base"
 """The variant that is the scenario as its file has it."""
-NAME: Final = r"^[a-zA-Z0-9._-]{1,100}$"
+NAME: Final = r"^[a-zA-Z0-9._-]{1,100}\Z"
 Name = Annotated[str, Meta(pattern=NAME)]
 Partitions = Annotated[int, Meta(ge=1, le=10_000)]
 Replicas = Annotated[int, Meta(ge=1, le=100_000)]
 Milliseconds = Annotated[int, Meta(ge=1, le=86_400_000)]
 Seconds = Annotated[int, Meta(ge=0, le=86_400)]
 REBALANCE_TIMEOUT_MS: Final = 300_000
-Limit = Annotated[float, Meta(ge=0)]
-Count = Annotated[int, Meta(ge=0)]
+Limit = Annotated[float, Meta(ge=0, le=10**9)]
+Count = Annotated[int, Meta(ge=0, le=10**9)]
 
 
 class WorkloadKind(StrEnum):

@@ -1,15 +1,17 @@
 """Scenario files: what they may say, and what is said about their mistakes."""
 
+import re
 import tomllib
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec.structs import fields
 
 from bench.scenarios import lines
 from bench.scenarios.files import found, names, parse
 from bench.scenarios.lines import line_of
-from bench.scenarios.scenario import WorkloadKind
+from bench.scenarios.scenario import Group, GroupLimits, Scenario, WorkloadKind
 from bench.scenarios.values import DURATION_MS_MAX, Amount, Duration, Protocol
 from failover.drills.checked import DrillError
 from protocol.members.assignors import ClassicAssignor
@@ -344,7 +346,22 @@ def group_with(*lines: str) -> str:
         ),
         (group_with('[[faults]]\ndo = "kill"\nat = "1h"'), "line 12: fault 1 begins after the end"),
         (group_with('[[faults]]\ndo = "freeze"\nat = "1m"'), "line 10: fault 1 lacks 'for'."),
-        (GOOD.replace("orders", '"a b"', 1), "line 4: a topic cannot be named 'a b'."),
+        *(
+            (GOOD.replace("orders", f'"{name}"', 1), f"line 4: a topic cannot be named '{name}'.")
+            for name in ("a b", ".", "..", "a\\n", "__consumer_offsets", "x" * 101)
+        ),
+        (
+            GOOD.replace("[[", "[topics.'a.b']\npartitions = 1\n[topics.a_b]\npartitions = 1\n[["),
+            "line 9: Kafka cannot have both a.b and a_b: their names differ only in `.` and `_`.",
+        ),
+        (GOOD.replace('"a"', '"a\\n"'), "line 8: group 1: name is 'a\\n': expected text matching"),
+        *(
+            (
+                group_with(f"expect = {{ unowned_seconds_max = {value} }}"),
+                f"line 10: group 1: expect: unowned_seconds_max is {value}: expected a number",
+            )
+            for value in ("inf", "nan", "-1.0")
+        ),
         (
             group_with('[configs]\n"a" = "1"\n"b" = 1\n"c" = 1'),
             "line 12: configs: b is 1: expected text, got a whole number. Scenario s, line 13:"
@@ -386,6 +403,24 @@ def test_a_bad_scenario_is_refused_in_one_sentence_with_its_line(text: str, sent
         parse("s", text)
     assert sentence in str(refused.value)
     assert "\n" not in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    "setting",
+    [
+        *(each.encode_name for kind in (Scenario, Group) for each in fields(kind)),
+        *(f"expect.{each.encode_name}" for each in fields(GroupLimits)),
+    ],
+)
+def test_a_sentence_about_a_setting_of_another_type_has_no_type_of_a_parser(setting: str) -> None:
+    """No setting may be a date."""
+    lines = [f"{setting} = 2026-01-01", GOOD, f"{setting} = 2026-01-01"]
+    for text in ("\n".join(lines[:2]), "\n".join(lines[1:])):
+        with pytest.raises(DrillError) as refused:
+            parse("s", text)
+        assert not re.search(
+            r"`|null|\bstr\b|\bint\b|\bfloat\b", str(refused.value).replace("`name`", "")
+        )
 
 
 def test_what_a_group_can_have_or_tell_is_accepted() -> None:
