@@ -36,6 +36,8 @@ pod_per_second = 1
 arrivals = [{ at = "1m", per_second = 1 }, { at = "2m", per_second = 2 }]"""
 DEPLOY = '[[groups.behaviours]]\ndo = "rolling-deploy"\nat = "1m"\n'
 
+BACK = DEPLOY + 'protocol = "classic"'
+
 TO_SOME_PODS = {
     "crash": (),
     "restart": (),
@@ -169,6 +171,17 @@ def group_with(*lines: str) -> str:
             ),
             "line 10: group a: heartbeat_interval_ms is 3000, and must be lower than the session"
             " timeout, 2000.",
+        ),
+        *(
+            (group_with('protocol = "consumer"', *lines, BACK), f"line {line}: group a: {said}")
+            for lines, line, said in (
+                (
+                    ["session_timeout_ms = 100", "heartbeat_interval_ms = 50"],
+                    11,
+                    "session_timeout_ms is 100, and the coordinator takes 6000 to",
+                ),
+                (["heartbeat_interval_ms = 45000"], 11, "heartbeat_interval_ms is 45000, and must"),
+            )
         ),
         (
             group_with('workload = "StatefulSet"', 'maxUnavailable = "0%"'),
@@ -438,6 +451,7 @@ def test_what_a_group_can_have_or_tell_is_accepted() -> None:
         [timeout],
         ['protocol = "consumer"', DEPLOY + 'protocol = "classic"', timeout],
         ['protocol = "streams"', "rebalance_timeout_ms = 60000"],
+        ['protocol = "consumer"', "session_timeout_ms = 9000", BACK],
     ):
         assert parse("s", group_with(*lines_of_group)).groups
 
