@@ -29,6 +29,8 @@ Name = Annotated[str, Meta(pattern=NAME)]
 Partitions = Annotated[int, Meta(ge=1, le=10_000)]
 Replicas = Annotated[int, Meta(ge=1, le=100_000)]
 Milliseconds = Annotated[int, Meta(ge=1, le=86_400_000)]
+CommitInterval = Annotated[int, Meta(ge=0, le=86_400_000)]
+"""0: never."""
 Seconds = Annotated[int, Meta(ge=0, le=86_400)]
 REBALANCE_TIMEOUT_MS: Final = 300_000
 Limit = Annotated[float, Meta(ge=0, le=10**9)]
@@ -114,7 +116,7 @@ class Group(
     """What a member needs to give partitions up in a rebalance."""
     slow_pods: Amount | None = None
     """How many pods need the ``revoke_time``, usually all; others give partitions up at once."""
-    commit_interval_ms: Milliseconds | None = None
+    commit_interval_ms: CommitInterval | None = None
     """How often each member commits its offsets, usually as often as the scenario says."""
     session_timeout_ms: Milliseconds | None = None
     """Of classic members only: the others' is a config of the coordinator."""
@@ -181,15 +183,16 @@ class Scenario(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     configs: dict[str, str] = field(default_factory=dict)
     """Configs of the brokers, under Kafka's names."""
     variants: Annotated[tuple[Variant, ...], Meta(max_length=20)] = ()
-    commit_interval_ms: Milliseconds = 5_000
+    commit_interval_ms: CommitInterval = 5_000
     members_per_connection: Annotated[int, Meta(ge=1, le=1_000)] = 1
     """How many members of a process share a connection for what is answered at once."""
     seed: Annotated[int, Meta(ge=0, le=2**31)] = 0
     """What chance decides (pods that crash, names): the same seed, the same plan."""
 
     def commit_ms(self, group: Group) -> int:
-        """Return how often each member of a group commits its offsets."""
-        return group.commit_interval_ms or self.commit_interval_ms
+        """Return how often each member of a group commits its offsets; 0: never."""
+        own = group.commit_interval_ms
+        return self.commit_interval_ms if own is None else own
 
     @property
     def members(self) -> int:

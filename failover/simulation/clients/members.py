@@ -127,7 +127,8 @@ class SimulatedMember:
     def _poll(self) -> None:
         member, now = self.member, self._world.client_now
         if (
-            self._commits
+            self._commit_interval_ms
+            and self._commits
             and self._cluster.commits
             and now >= self._commit_at
             and member.state is State.STABLE
@@ -200,7 +201,7 @@ class MemberSpec:
     """A place for a member; ``driver`` runs its current one.
 
     ``other`` are the settings of a member of the other protocol, where there may be one. Its
-    members commit every ``commit_interval_ms``; None: as the simulation's settings say.
+    members commit every ``commit_interval_ms``, 0: never; None: as the simulation's settings say.
     """
 
     def __init__(
@@ -281,7 +282,9 @@ class Clients:
 
     def another(self, spec: MemberSpec, name: str) -> SimulatedMember:
         """Start another member with a seat's settings."""
-        interval_ms = spec.commit_interval_ms or self.world.settings.commit_interval_ms
+        interval_ms = spec.commit_interval_ms
+        if interval_ms is None:
+            interval_ms = self.world.settings.commit_interval_ms
         driver = SimulatedMember(self, name, spec.config, interval_ms)
         if self.drivers is not None:
             self.drivers.append((spec, driver))

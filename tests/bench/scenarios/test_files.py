@@ -69,7 +69,9 @@ def test_an_assignor_may_be_that_of_the_classic_members_of_a_later_revision() ->
 def test_a_group_commits_as_often_as_it_says_or_else_as_often_as_the_scenario() -> None:
     text = f"commit_interval_ms = 7000\n{GOOD}"
     for made, expected in ((parse("s", text), 7_000),
-                           (parse("s", f"{text}commit_interval_ms = 100\n"), 100)):  # fmt: skip
+                           (parse("s", f"{text}commit_interval_ms = 100\n"), 100),
+                           (parse("s", f"{text}commit_interval_ms = 0\n"), 0),
+                           (parse("s", text.replace("7000", "0")), 0)):  # fmt: skip
         assert made.commit_ms(made.groups[0]) == expected
 
 

@@ -174,10 +174,11 @@ def test_pods_that_need_longer_to_give_partitions_up_delay_the_others():
     assert one.unavailable_member_ms == pytest.approx(all_.unavailable_member_ms, rel=0.5)
 
 
-def test_each_group_commits_as_often_as_it_says():
-    scenario = written("commit_interval_ms = 1000", "", "commit_interval_ms = 20000")
+def test_each_group_commits_as_often_as_it_says_or_never():
+    often, never = "commit_interval_ms = 1000", "commit_interval_ms = 0"
+    scenario = written(often, "", "commit_interval_ms = 20000", never)
     record = simulated.run(scenario, expand(scenario), lambda _at_ms, _text: None)
-    often, usual, seldom = (
+    often, usual, seldom, never = (
         sum(
             event.kind is MemberHistoryKind.COMMITTED
             for each in record.of_group(group.name)
@@ -185,7 +186,8 @@ def test_each_group_commits_as_often_as_it_says():
         )
         for group in scenario.groups
     )
-    assert often > 3 * usual > 6 * seldom > 0
+    assert often > 3 * usual > 6 * seldom > 0 == never
+    assert judge(scenario, record, "simulated").is_clean
 
 
 @pytest.mark.parametrize("fault", ["freeze", "cut"])
