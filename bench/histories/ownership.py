@@ -61,14 +61,18 @@ def owned_at_once(history: PreparedHistory) -> DataFrame:
 
 
 def owned_in_generation(history: PreparedHistory) -> DataFrame:
-    """Find partitions that were assigned to several members in one generation or epoch."""
+    """Find partitions that were assigned to several members in one generation or epoch.
+
+    These begin again in a group that was empty, as after an offline migration there and back.
+    """
     twice = (
         history.milestones.where(is_kind(Kind.ASSIGNED) & (F.col("protocol") != SHARED))
+        .join(_blocks(history), list(LIFE))
         .select(
-            "group_id", "generation", "time_ms", holder().alias("holder"),
+            "group_id", "block", "generation", "time_ms", holder().alias("holder"),
             F.explode("assigned").alias("partition"),
         )
-        .groupBy("group_id", "generation", "partition")
+        .groupBy("group_id", "block", "generation", "partition")
         .agg(
             F.min("holder").alias("one"), F.max("holder").alias("other"),
             F.max("time_ms").alias("time_ms"),
@@ -77,6 +81,26 @@ def owned_in_generation(history: PreparedHistory) -> DataFrame:
     )  # fmt: skip
     text = "%s was assigned in generation %s to %s and to %s"
     return found(twice, "partition", "time_ms", text, "partition", "generation", "one", "other")
+
+
+def _blocks(history: PreparedHistory) -> DataFrame:
+    """Return the lives with the number of their ``block``: between two the group was empty.
+
+    A life counts as a member until its session is over, also if it left.
+    """
+    ended_ms = F.coalesce("ended_ms", "sign_ms", "started_ms")
+    known_ms = F.when(F.col("is_there"), F.lit(history.facts.ended_ms)).otherwise(
+        ended_ms + F.coalesce("session_timeout_ms", F.lit(0))
+    )
+    in_order = Window.partitionBy("group_id").orderBy("started_ms", "known_ms")
+    so_far = in_order.rowsBetween(Window.unboundedPreceding, Window.currentRow)
+    before = in_order.rowsBetween(Window.unboundedPreceding, -1)
+    was_empty = F.col("started_ms") > F.max("known_ms").over(before) + history.facts.clock_error_ms
+    return (
+        history.lives.withColumn("known_ms", known_ms)
+        .withColumn("begins", F.coalesce(was_empty, F.lit(False)).cast("int"))
+        .select(*LIFE, F.sum("begins").over(so_far).alias("block"))
+    )
 
 
 def unassigned(history: PreparedHistory) -> DataFrame:

@@ -21,7 +21,8 @@ from bench.scenarios.faults import (
     word_of,
 )
 from bench.scenarios.members import ClusterNames
-from bench.scenarios.simulated import RESTART_MS, nodes_of, replicas_of
+from bench.scenarios.simulated import away_ms, nodes_of, replicas_of
+from bench.servers.held_log import HeldLog
 from failover.drills.checked import DrillError
 from protocol.client.versions import newest
 
@@ -118,25 +119,45 @@ class OwnStage:
         self.bootstrap: tuple[Address, ...] = live.bootstrap
         self.versions: Mapping[int, int] = newest()
         self.names = ClusterNames()
+        self._away: set[int] = set()
 
     def inflict(self, fault: Any, node: int) -> Undo | None:
-        """Begin a fault."""
-        return OWN_FAULTS[type(fault)](self._live, node, fault)
+        """Begin a fault, unless another one keeps the node away."""
+        if node in self._away:
+            raise DrillError(f"Node {node} is kept away.")
+        undo = OWN_FAULTS[type(fault)](self._live, node, fault)
+        if undo is None or not isinstance(fault, KillCoordinator | RestartCoordinator):
+            return undo
+        after_ms, end = undo
+        self._away.add(node)
+
+        def let_back() -> None:
+            self._away.discard(node)
+            end()
+
+        return after_ms, let_back
 
     def check(self) -> None:
         """Raise DrillError if its disk is full."""
         check_room(self._live.data_dir)
 
 
-def _kill(live: LiveCluster, node: int, _fault: KillCoordinator) -> Undo | None:
+def _kill(live: LiveCluster, node: int, fault: KillCoordinator) -> Undo | None:
     live.status()  # its process may be another one than before
     live.kill([node])
-    return None
+    return None if fault.lasts is None else _kept_away(live, node, fault.lasts)
 
 
-def _restart(live: LiveCluster, node: int, _fault: RestartCoordinator) -> Undo | None:
+def _restart(live: LiveCluster, node: int, fault: RestartCoordinator) -> Undo | None:
     live.restart(node)
-    return None
+    return None if fault.lasts is None else _kept_away(live, node, fault.lasts)
+
+
+def _kept_away(live: LiveCluster, node: int, lasts_ms: int) -> Undo:
+    """Keep a node away whose process has ended: Ray starts another one at once."""
+    log = HeldLog(live.data_dir / f"node-{node}")
+    log.hold()
+    return lasts_ms, log.release
 
 
 def _freeze(live: LiveCluster, node: int, fault: FreezeCoordinator) -> Undo:
@@ -188,16 +209,19 @@ class KafkaStage:
         check_room(self._kafka.directory)
 
 
-def _kill_broker(kafka: Kafka, node: int, _fault: KillCoordinator) -> Undo:
+def _kill_broker(kafka: Kafka, node: int, fault: KillCoordinator) -> Undo:
     _need_broker(kafka, node)
     kafka.kill(node)
-    return RESTART_MS, lambda: kafka.start_again(node)
+    return away_ms(fault), lambda: kafka.start_again(node)
 
 
-def _restart_broker(kafka: Kafka, node: int, _fault: RestartCoordinator) -> Undo | None:
+def _restart_broker(kafka: Kafka, node: int, fault: RestartCoordinator) -> Undo | None:
     _need_broker(kafka, node)
-    kafka.restart(node)
-    return None
+    if fault.lasts is None:
+        kafka.restart(node)
+        return None
+    kafka.shut_down(node)
+    return fault.lasts, lambda: kafka.start_again(node)
 
 
 def _freeze_broker(kafka: Kafka, node: int, fault: FreezeCoordinator) -> Undo:

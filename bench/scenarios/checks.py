@@ -222,7 +222,7 @@ def _assignor(group: Group, place: Place) -> Iterator[Mistake]:
 
 
 def _timeouts(scenario: Scenario, group: Group, place: Place) -> Iterator[Mistake]:
-    if Protocol.CLASSIC not in _protocols(group):
+    if Protocol.CLASSIC not in protocols_of(group):
         for name in ("session_timeout_ms", "heartbeat_interval_ms"):
             if getattr(group, name) is not None:
                 config = f"group.{group.protocol}.{name.replace('_', '.')}"

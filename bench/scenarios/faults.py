@@ -1,8 +1,8 @@
 """What can happen to the cluster during a scenario, as settings: a class for each ``do``.
 
 Faults hit the coordinator of ``group`` (not given: of the first group), or ``node``. What is killed
-is restarted. How each is carried out is a row of ``bench.scenarios.simulated`` and of
-``bench.rehearsals.stages``.
+is restarted, at once or after it was away ``for`` a while. How each is carried out is a row of
+``bench.scenarios.simulated`` and of ``bench.rehearsals.stages``.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ class KillCoordinator(
     """End the coordinator's process, as ``kill -9`` does."""
 
     at: Duration
+    lasts: Duration | None = field(name="for", default=None)
     group: str | None = None
     node: Node | None = None
 
@@ -34,6 +35,7 @@ class RestartCoordinator(
     """Restart the coordinator's process as an upgrade does: it hands over what it leads before."""
 
     at: Duration
+    lasts: Duration | None = field(name="for", default=None)
     group: str | None = None
     node: Node | None = None
 

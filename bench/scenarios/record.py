@@ -280,7 +280,31 @@ def _unowned_ms(owned: Sequence[Owned], record: ScenarioRecord) -> int:
 
 
 def _owned_twice(record: ScenarioRecord) -> list[str]:
-    return owned_twice(_as_drill(record))
+    """Find partitions with two owners in one generation, which may come again in an empty group."""
+    return [
+        sentence
+        for lives in record.by_group.values()
+        for block in _blocks(record, lives)
+        for sentence in owned_twice(_as_drill(replace(record, lives=block)))
+    ]
+
+
+def _blocks(record: ScenarioRecord, lives: Sequence[LifeRecord]) -> Iterator[list[LifeRecord]]:
+    """Yield the lives of a group in blocks: between two of them it certainly was empty.
+
+    Then it may have become a group of another type, or a new one: generations begin again.
+    """
+    block: list[LifeRecord] = []
+    known_until_ms = 0
+    for each in sorted(lives, key=lambda one: one.started_ms):
+        if block and each.started_ms > known_until_ms:
+            yield block
+            block = []
+        block.append(each)
+        session_ms = record.sessions.get((each.life.group, each.life.protocol), 0)
+        ended_ms = record.ended_ms if each.ended_ms is None else each.ended_ms
+        known_until_ms = max(known_until_ms, ended_ms + session_ms)
+    yield block
 
 
 def _lost_commits(record: ScenarioRecord) -> list[str]:

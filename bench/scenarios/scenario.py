@@ -157,12 +157,14 @@ ONE: Final = Amount(1)
 
 
 class Variant(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The same scenario with other settings of its groups and brokers, to compare."""
+    """The same scenario with other settings of its groups and brokers, or other faults."""
 
     name: Name
     groups: dict[str, dict[str, Any]] = field(default_factory=dict)
     """Other settings of some groups, by the group's name."""
     configs: dict[str, str] = field(default_factory=dict)
+    faults: Annotated[tuple[Fault, ...], Meta(max_length=1_000)] | None = None
+    """What happens to the cluster instead, if it is given."""
 
 
 class Scenario(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

@@ -99,6 +99,11 @@ def replicas_of(scenario: Scenario) -> int:
     return min(nodes_of(scenario), NODES)
 
 
+def away_ms(fault: KillCoordinator | RestartCoordinator) -> int:
+    """Return from the end of a node's process to the start of the next one."""
+    return RESTART_MS if fault.lasts is None else fault.lasts
+
+
 def _settings(scenario: Scenario) -> Settings:
     """Return the cluster of a scenario, in which chance does nothing."""
     sessions = [group.session_timeout_ms or SESSION_TIMEOUT_MS for group in scenario.groups]
@@ -232,18 +237,18 @@ class _Play:
         number = partition_for(group_id, self._world.settings.partitions)
         return next((p.node_id for p in self._cluster.processes if p.leads(number)), None)
 
-    def restart_coordinator(self, node_id: int, _fault: RestartCoordinator) -> None:
+    def restart_coordinator(self, node_id: int, fault: RestartCoordinator) -> None:
         self._cluster.drain(node_id)
-        self._world.after(DRAIN_MS, self._end_drained, node_id)
+        self._world.after(DRAIN_MS, self._end_drained, node_id, away_ms(fault))
 
-    def _end_drained(self, node_id: int) -> None:
+    def _end_drained(self, node_id: int, until_start_ms: int) -> None:
         self._cluster.stop(node_id)
-        self._world.after(RESTART_MS, self._cluster.start, node_id)
+        self._world.after(until_start_ms, self._cluster.start, node_id)
 
-    def kill_coordinator(self, node_id: int, _fault: KillCoordinator) -> None:
+    def kill_coordinator(self, node_id: int, fault: KillCoordinator) -> None:
         process = self._cluster.processes[node_id]
         process.kill(process.log.unsynced, 1)
-        self._world.after(RESTART_MS, self._cluster.start, node_id)
+        self._world.after(away_ms(fault), self._cluster.start, node_id)
 
     def freeze_coordinator(self, node_id: int, fault: FreezeCoordinator) -> None:
         process = self._cluster.processes[node_id]

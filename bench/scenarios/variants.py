@@ -14,8 +14,10 @@ def varied(table: Mapping[str, Any], number: int) -> dict[str, Any]:
     """Return the table of a checked scenario with the settings of this variant."""
     variant = table["variants"][number]
     others = variant.get("groups", {})
+    faults = {"faults": variant["faults"]} if "faults" in variant else {}
     return {
         **{name: value for name, value in table.items() if name != "variants"},
+        **faults,
         "groups": [{**group, **others.get(group["name"], {})} for group in table["groups"]],
         "configs": {**table.get("configs", {}), **variant.get("configs", {})},
     }
@@ -31,6 +33,13 @@ def line_of_varied(
         name = table["groups"][path[1]]["name"]
         if path[2] in variant.get("groups", {}).get(name, {}):
             at = ("variants", number, "groups", name, *path[2:])
-    elif path[:1] == ("configs",) and path[1:2] and path[1] in variant.get("configs", {}):
+    elif _is_own(variant, path):
         at = ("variants", number, *path)
     return line_of(text, at)
+
+
+def _is_own(variant: Mapping[str, Any], path: Sequence[str | int]) -> bool:
+    """Whether a setting that is not of a group is the variant's."""
+    if path[:1] == ("faults",):
+        return "faults" in variant
+    return path[:1] == ("configs",) and bool(path[1:2]) and path[1] in variant.get("configs", {})

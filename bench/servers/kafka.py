@@ -181,11 +181,15 @@ class Kafka:
         """Restart a killed broker with a new log file; does not wait for it."""
         self._launch(self._brokers[number])
 
-    def restart(self, number: int) -> None:
-        """Stop a broker as its script does, a controlled shutdown, and start it again."""
+    def shut_down(self, number: int) -> None:
+        """Stop a broker as its script does: a controlled shutdown."""
         process = self._brokers[number].process
         assert process is not None
         stop(process)
+
+    def restart(self, number: int) -> None:
+        """Shut a broker down, and start it again."""
+        self.shut_down(number)
         self.start_again(number)
 
     def log_path(self, number: int) -> Path:

@@ -1,11 +1,13 @@
 """What Kafka permits after a failover or a commit is no broken promise."""
 
+from dataclasses import replace
+
 import pytest
 
 pytest.importorskip("pyspark")
 
 from bench.histories.membership import expelled_early
-from bench.histories.ownership import backward
+from bench.histories.ownership import backward, owned_in_generation
 from bench.histories.prepared import PreparedHistory
 from bench.histories.rows import HistoryLife, life_rows
 from bench.histories.schema import SCHEMA
@@ -77,3 +79,20 @@ def test_a_commit_renews_the_session_of_a_classic_member_only(session):
         "classic was expelled (unknown_member_id) 20000 ms after a request that renewed its"
         " session, which lasts 45000 ms"
     )
+
+
+@pytest.mark.parametrize(("came_ms", "is_found"), [(46_900, True), (47_100, False)])
+def test_generations_begin_again_once_a_group_was_empty(session, came_ms, is_found):
+    """As after an offline migration there and back; a session lasts for 45 s after the end."""
+    rows = []
+    for name, at_ms, ended_ms in (("x", 100, 2_000), ("y", came_ms + 200, None)):
+        told = [replace(event(at_ms, Kind.ASSIGNED), partitions=(("t", 0),))]
+        rows += life_rows(
+            HistoryLife(
+                group_id="g", protocol="classic", member=name, events=told,
+                started_ms=at_ms - 200, session_timeout_ms=SESSION_MS, ended_ms=ended_ms,
+            )
+        )  # fmt: skip
+    facts = RunFacts(run_id="a", what="a run", changed_ms=0, ended_ms=LOST_MS)
+    history = PreparedHistory(session.createDataFrame(rows, SCHEMA).localCheckpoint(), facts)
+    assert bool(owned_in_generation(history).collect()) == is_found

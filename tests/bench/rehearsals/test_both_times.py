@@ -20,7 +20,7 @@ from bench.scenarios.files import names
 
 
 def rows_on(page: str) -> list[str]:
-    lines = page.split(BEGIN)[1].split(END, maxsplit=1)[0].strip().splitlines()
+    lines = page.split(BEGIN, 1)[1].split(END, 1)[0].strip().splitlines()
     return [line for line in lines if line.startswith("|")]
 
 

@@ -1,5 +1,7 @@
 """Faults of real runs: late ones, and those that nobody can suffer; on a clock of the test."""
 
+import subprocess
+import sys
 import threading
 from collections import Counter
 from concurrent.futures import Future
@@ -9,12 +11,19 @@ import pytest
 
 from actors.errors import FailureError
 from bench.rehearsals import real, side_work
-from bench.rehearsals.stages import KAFKA_FAULTS, KafkaStage, faults_on, notes_on
-from bench.scenarios.faults import FreezeCoordinator, KillCoordinator
+from bench.rehearsals.stages import KAFKA_FAULTS, KafkaStage, OwnStage, faults_on, notes_on
+from bench.scenarios.faults import FreezeCoordinator, KillCoordinator, RestartCoordinator
 from bench.scenarios.files import parse
 from bench.scenarios.plan import expand
+from bench.scenarios.values import Duration
+from bench.servers import held_log
+from bench.servers.held_log import HeldLog
 from failover.drills.checked import DrillError
+from storage.disk.identity import LogIdentity
+from storage.disk.rocks import RocksLog
 from tests.waiting import WITHIN_S, until
+
+OWNER = LogIdentity(cluster_id="c", node_id=1, partitions=1, others=())
 
 SCENARIO = """
 about = "a freeze"
@@ -285,3 +294,89 @@ def test_kafka_leaves_out_a_fault_of_a_node_that_it_does_not_have_and_says_so():
     kafka = KafkaStage(SimpleNamespace(bootstrap=NODES))
     assert notes_on(kafka, scenario) == ["kill of node 7 is left out: there are 3 nodes here."]
     assert [fault.node for fault in faults_on(kafka, scenario)] == [2]
+
+
+class OurNodes(SimpleNamespace):
+    """A cluster of ours that says what was done to its nodes."""
+
+    def __getattr__(self, name):
+        return lambda *arguments: self.done.append((name, *arguments))
+
+
+@pytest.mark.parametrize(
+    ("fault", "done"),
+    [
+        (KillCoordinator(at=Duration(0), lasts=Duration(7_000)), ("kill", [1])),
+        (RestartCoordinator(at=Duration(0), lasts=Duration(7_000)), ("restart", 1)),
+    ],
+)
+def test_a_node_of_ours_cannot_open_its_log_while_it_is_kept_away(tmp_path, fault, done):
+    (tmp_path / "node-1").mkdir()
+    lock = tmp_path / "node-1" / "LOCK"
+    lock.touch()
+    live = OurNodes(bootstrap=(("127.0.0.1", 1),) * 3, data_dir=tmp_path, done=[])
+    stage = OwnStage(live)
+    after_ms, end = stage.inflict(fault, 1)
+    assert live.done[-1] == done
+    assert after_ms == 7_000
+    assert not can_lock(lock)
+    with pytest.raises(DrillError, match="Node 1 is kept away"):
+        stage.inflict(FreezeCoordinator(at=Duration(0), lasts=Duration(1)), 1)
+    end()
+    assert can_lock(lock)
+    assert stage.inflict(KillCoordinator(at=Duration(0)), 1) is None
+
+
+@pytest.mark.parametrize("kind", [KillCoordinator, RestartCoordinator])
+def test_a_broker_of_kafka_starts_again_when_it_was_away_for_long_enough(kind):
+    kafka = OurNodes(bootstrap=(("127.0.0.1", 1),) * 3, done=[], runs=lambda _node: True)
+    stage = KafkaStage(kafka)
+    after_ms, end = stage.inflict(kind(at=Duration(0), lasts=Duration(9_000)), 2)
+    assert after_ms == 9_000
+    assert kafka.done == [("kill" if kind is KillCoordinator else "shut_down", 2)]
+    end()
+    assert kafka.done[-1] == ("start_again", 2)
+
+
+def can_lock(path):
+    """Return whether another process gets the lock of a file, as a node that starts needs it."""
+    taken = f"fcntl.lockf(open({str(path)!r}, 'r+b'), fcntl.LOCK_EX | fcntl.LOCK_NB)"
+    words = [sys.executable, "-c", f"import fcntl; {taken}"]
+    return not subprocess.run(words, stderr=subprocess.DEVNULL, check=False).returncode
+
+
+def test_rocksdb_does_not_open_a_log_that_is_held(tmp_path):
+    """What a coordinator that was started again is told; it tries again after some seconds."""
+    RocksLog.open(tmp_path, OWNER).close()
+    held = HeldLog(tmp_path)
+    held.hold()
+    assert "another process has this log open" in opened_elsewhere(tmp_path)
+    held.release()
+    assert opened_elsewhere(tmp_path) == ""
+
+
+def opened_elsewhere(directory):
+    """Return what another process says that opens the log; "" if it can."""
+    program = f"""
+from pathlib import Path
+from storage.disk.identity import LogIdentity
+from storage.disk.rocks import RocksLog
+RocksLog.open(Path({str(directory)!r}), {OWNER!r}).close()
+"""
+    words = [sys.executable, "-c", program]
+    return subprocess.run(words, capture_output=True, text=True, check=False).stderr
+
+
+def test_a_log_that_stays_open_is_told(tmp_path, monkeypatch):
+    (tmp_path / "LOCK").touch()
+    monkeypatch.setattr(held_log, "WITHIN_S", 0.05)
+    program = "import fcntl, sys; file = open(sys.argv[1], 'r+b')\n"
+    program += "fcntl.lockf(file, fcntl.LOCK_EX); print(); input()"
+    with subprocess.Popen(
+        [sys.executable, "-c", program, str(tmp_path / "LOCK")],
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+    ) as other:  # fmt: skip
+        other.stdout.readline()
+        with pytest.raises(DrillError, match="is still open: its node did not end"):
+            HeldLog(tmp_path).hold()
+        other.communicate(b"\n")

@@ -39,6 +39,8 @@ NOTHING_GIVEN = {
     "protocol": "as before",
     "rack": "any",
     "node": "the coordinator",
+    "for": "until it has started",
+    "faults": "the scenario's",
     "assignor": "range",
     "slow_pods": "all",
     "commit_interval_ms": "the scenario's",

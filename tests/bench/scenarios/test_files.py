@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 from msgspec.structs import fields
 
 from bench.scenarios import lines
-from bench.scenarios.files import found, names, parse
+from bench.scenarios.faults import KillCoordinator, RestartCoordinator
+from bench.scenarios.files import found, names, parse, parse_variants
 from bench.scenarios.lines import line_of
 from bench.scenarios.scenario import Group, GroupLimits, Scenario, WorkloadKind
 from bench.scenarios.values import DURATION_MS_MAX, Amount, Duration, Protocol
@@ -567,3 +568,26 @@ def test_a_fault_may_hit_every_node_that_the_scenario_has():
     text = group_with('[[faults]]\ndo = "kill"\nat = "1m"\nnode = 11')
     (fault,) = parse("s", f"nodes = 12\n{text}").faults
     assert fault.node == 11
+
+
+def test_a_variant_may_have_other_faults() -> None:
+    kill = 'faults = [{ do = "kill", at = "2s", for = "5s" }]\n'
+    found = parse_variants(
+        "s",
+        kill + GOOD + '[[variants]]\nname = "v"\nfaults = [{ do = "restart", at = "3s" }]\n'
+        '[[variants]]\nname = "calm"\nfaults = []\n[[variants]]\nname = "same"\n',
+    )  # fmt: skip
+    assert {name: [type(each) for each in scenario.faults] for name, scenario in found.items()} == {
+        "base": [KillCoordinator],
+        "v": [RestartCoordinator],
+        "calm": [],
+        "same": [KillCoordinator],
+    }
+    assert (found["base"].faults[0].lasts, found["v"].faults[0].lasts) == (5_000, None)
+
+
+def test_a_mistake_in_the_faults_of_a_variant_is_told_with_its_line() -> None:
+    text = GOOD + '[[variants]]\nname = "v"\n[[variants.faults]]\ndo = "kill"\nat = "3h"\n'
+    line = text.splitlines().index('at = "3h"') + 1
+    with pytest.raises(DrillError, match=f"variant v, line {line}: fault 1 begins after the end"):
+        parse("s", text)

@@ -230,3 +230,15 @@ def test_a_member_that_left_has_no_session_unless_it_is_a_static_one_that_stoppe
     for each, broken in ((dynamic, True), (static, False)):
         run = record(each, SHARED.lives[1], session_ms=10_000)
         assert bool(CHECKS["partitions without an owner in the end"](run)) == broken
+
+
+@pytest.mark.parametrize(("came_ms", "is_broken"), [(590, True), (610, False)])
+def test_generations_begin_again_once_a_group_was_empty(came_ms, is_broken):
+    """As after an offline migration there and back: the other type's group was another one.
+
+    The group is empty once the session of its last member is over, 100 ms after that has ended.
+    """
+    first = life("x", 1, event(20, A, 1, T0, T1), ended_ms=500)
+    other = life("y", 2, event(came_ms + 10, A, 1, T0, T1), started_ms=came_ms)
+    found = CHECKS["partitions with two owners"](record(first, other))
+    assert bool(found) == is_broken

@@ -53,8 +53,13 @@ SHOWS: Final[Mapping[str, Callable[[Costs], bool]]] = {
         of["upgrade-static"].moved == of["downgrade-static"].moved == 0
         and min(of["upgrade"].moved, of["downgrade"].moved) > 0
     ),
+    "kafka-group-consumption": lambda of: of["classic"].rebalances == of["modern"].rebalances == 4,
     "kafka-consumer-failure": lambda of: (
         of["classic"].causes == of["modern"].causes == {"expired": 1}
+    ),
+    "kafka-offline-migration": lambda of: (
+        min(each.unowned_ms for each in of.values()) > 60_000
+        and min(each.unavailable_member_ms for each in of.values()) > 20_000
     ),
     "kafka-static-bounce": lambda of: (
         of["static"].revoked == of["modern-static"].revoked == 0
@@ -62,6 +67,10 @@ SHOWS: Final[Mapping[str, Callable[[Costs], bool]]] = {
     ),
     "kafka-static-fencing": lambda of: (of["static"].failed, of["modern"].failed) == (1, 1),
     "kafka-static-persisted": lambda of: of["static"].moved == of["modern"].moved == 0,
+    "kafka-valid-assignment": lambda of: (
+        of["classic"].most == of["modern"].most == 2
+        and max(each.unowned_ms for each in of.values()) < 3_000
+    ),
     "leader-loss-in-deploy": lambda of: of["orders"].rebalances == 0,
     "long-pauses": lambda of: (
         of["shorter"].rebalances == 0 and min(of["longer"].moved, of["modern"].moved) > 0
@@ -219,7 +228,7 @@ def test_what_need_not_be_missed_is_listed_for_scenarios_that_are_there() -> Non
     assert set(QUIET) <= set(SHOWS)
 
 
-COMPARED: Final = ("assignment-interval", "session-timeouts")
+COMPARED: Final = ("assignment-interval", "kafka-static-bounce", "session-timeouts")
 """Scenarios of which all variants are run below."""
 
 
@@ -246,6 +255,16 @@ def variants_of(name: str) -> dict[str, Costs]:
         assert verdict.is_clean, f"{variant}: {text_of(verdict)}"
         found[variant] = {each.group.name: each.costs for each in verdict.groups}
     return found
+
+
+def test_a_static_member_that_crashed_is_refused_in_a_consumer_group_only() -> None:
+    """KIP-848: UNRELEASED_INSTANCE_ID; in a classic group the new one takes over at once."""
+    costs = variants_of("kafka-static-bounce")
+    for hard in ("rolling-hard", "all-hard"):
+        assert (costs[hard]["modern-static"].failed, costs[hard]["static"].failed) == (2, 0)
+        assert costs[hard]["modern-static"].causes.keys() == {"expired"}
+    for clean in (BASE, "all-clean"):
+        assert not any(each.failed for each in costs[clean].values())
 
 
 def test_a_shorter_session_finds_crashes_sooner_and_takes_a_pause_for_one() -> None:

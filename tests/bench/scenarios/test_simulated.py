@@ -249,3 +249,18 @@ def test_a_fault_that_does_not_happen_makes_the_verdict_unclean(monkeypatch, dur
     assert verdict.found == {"faults that did not happen": [sentence]}
     assert told[-1] == (20_000 + float(for_s) * 1000, sentence)
     assert not verdict.is_clean
+
+
+@pytest.mark.parametrize("do", ["kill", "restart"])
+@pytest.mark.parametrize(("away", "missed"), [("5s", 0), ("10m", 1)])
+def test_a_node_stays_away_for_as_long_as_its_fault_says(do, away, missed):
+    """A second fault of the same node waits for it, for 30 s."""
+    faults = f'[[faults]]\ndo = "{do}"\nat = "20s"\nnode = 1\nfor = "{away}"\n'
+    faults += '[[faults]]\ndo = "freeze"\nat = "22s"\nnode = 1\nfor = "2s"\n'
+    verdict, told = rehearsed(written("replicas = 2", duration="1m20s", faults=faults))
+    sentence = "freeze at 22 s did not happen: node 1 was down for 30 s"
+    assert [*verdict.found.values()] == [[sentence]] * missed
+    (group,) = verdict.groups
+    assert (group.costs.members, group.costs.failed, group.costs.rebalances) == (2, 0, 0)
+    frozen = [at_ms for at_ms, text in told if text == "freeze node 1"]
+    assert not frozen if missed else 25_000 <= frozen[0] <= 28_000
