@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Final
 from bench.paths import TOP
 from bench.rehearsals.results import read_result
 from bench.result_files import write_aside
+from bench.scenarios import files as scenarios
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -31,7 +32,8 @@ COMMANDS: Final[Mapping[str, str]] = {
 }
 """What is rehearsed, and how."""
 HEAD: Final = (
-    "Rehearsed by", "Group", "Rebalances", "Unavailable member-seconds", "Longest without an owner",
+    "Rehearsed by", "Group", "Members", "Rebalances", "Unavailable member-seconds",
+    "Longest without an owner",
 )  # fmt: skip
 NO_RUN: Final = "-"
 
@@ -64,15 +66,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def table(found: Mapping[str, Mapping[str, Any]]) -> str:
     """Return a row for each group of each verdict: our figure, then Kafka's."""
-    rows = [HEAD, ("---", "---", "--:", "--:", "--:")]
+    rows = [HEAD, ("---", "---", "--:", "--:", "--:", "--:")]
     for name, document in found.items():
         groups = {run["run"]: run["groups"] for run in document["runs"]}
+        members = {each.name: each.replicas for each in scenarios.found(name).groups}
         for number, group in enumerate(groups["real"]):
             paid = [groups[where].get(group) for where in ("real", "kafka") if where in groups]
             rows.append(
                 (
                     "" if number else f"`{COMMANDS[name]}`",
                     group,
+                    f"{members[group]:,}",
                     _beside([str(each["rebalances"]) for each in paid]),
                     _beside([f"{each['unavailable_member_ms'] / 1000:.1f}" for each in paid]),
                     _beside([f"{each['unowned_ms'] / 1000:.1f} s" for each in paid]),

@@ -231,7 +231,8 @@ def _run(
             run_id = run_id_of(scenario.name, words)
             history = stack.enter_context(made.history(run_id))
             record = real.run(scenario, plan, stage, tell, made.of(history))
-        verdict = judge(scenario, record, stage.how, planned.variant, tuple(notes))
+        judged = scenario.on_kafka() if place is Place.KAFKA else scenario
+        verdict = judge(judged, record, stage.how, planned.variant, tuple(notes))
         _trace(scenario, record, verdict)
         written = None if history is None else history.finish(scenario, plan, record)
     return Run(planned=planned, record=record, verdict=verdict, words=words, history=written)

@@ -83,6 +83,10 @@ def notes_on(stage: Stage, scenario: Scenario) -> list[str]:
     """Return what of a scenario a stage leaves out, in a sentence each."""
     whys = (_why_not(stage, fault) for fault in scenario.faults)
     left_out = [f"{why}." for why in dict.fromkeys(whys) if why]
+    count = len(stage.bootstrap)
+    if scenario.nodes not in (None, count):
+        nodes = "1 node" if count == 1 else f"{count} nodes"
+        left_out.append(f"The cluster has {nodes}, and not {scenario.nodes} as the scenario wants.")
     if stage.leaves and scenario.configs:
         left_out.append("The scenario's configs are left out: the cluster keeps its own.")
     if stage.no_racks and scenario.racks:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from itertools import islice
+from itertools import islice, product
 from re import fullmatch
 from typing import TYPE_CHECKING, Final
 
@@ -179,11 +179,13 @@ def _group(scenario: Scenario, group: Group, place: Place) -> Iterator[Mistake]:
 
 
 def _limits(group: Group, place: Place) -> Iterator[Mistake]:
-    for name in MEASURES:
-        least, most = (getattr(group.expect, f"{name}_{end}") for end in ("min", "max"))
+    limits = {"expect": group.expect, "expect_kafka": group.expect_kafka}
+    for setting, name in product(limits, MEASURES):
+        told = limits[setting]
+        least, most = (getattr(told, f"{name}_{end}", None) for end in ("min", "max"))
         if least is not None and most is not None and least > most:
             why = f"{name}_min is more than {name}_max, {most:g}."
-            yield (*place, "expect", f"{name}_min"), f"group {group.name}: {why}"
+            yield (*place, setting, f"{name}_min"), f"group {group.name}: {why}"
 
 
 def _starts(scenario: Scenario, group: Group, place: Place) -> Iterator[Mistake]:

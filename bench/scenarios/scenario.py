@@ -10,6 +10,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
 from msgspec import Meta, Struct, field
+from msgspec.structs import replace
 
 from bench.scenarios.behaviours import Behaviour
 from bench.scenarios.faults import Fault
@@ -126,6 +127,8 @@ class Group(
     """Kafka's clients use ``max.poll.interval.ms`` for it."""
     behaviours: Annotated[tuple[Behaviour, ...], Meta(max_length=1_000)] = ()
     expect: GroupLimits = NO_LIMITS
+    expect_kafka: GroupLimits | None = None
+    """What it may cost on Apache Kafka instead, which cannot do what the scenario is about."""
 
     def copied(self) -> Iterator[str]:
         """Yield the ids of the groups of all copies of a group in the file."""
@@ -204,6 +207,14 @@ class Scenario(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     def broker_configs(self) -> dict[str, str]:
         """Return the configs of the brokers: Kafka's default where benchmarks have another one."""
         return {"group.initial.rebalance.delay.ms": "3000", **self.configs}
+
+    def on_kafka(self) -> Scenario:
+        """Return the scenario with what its groups may cost on Apache Kafka."""
+        groups = [
+            group if group.expect_kafka is None else replace(group, expect=group.expect_kafka)
+            for group in self.groups
+        ]
+        return replace(self, groups=tuple(groups))
 
     def partitions_of(self) -> dict[str, int]:
         """Return how many partitions each topic has."""

@@ -20,10 +20,13 @@ def test_each_command_rehearses_its_scenario_on_kafka_too(name: str) -> None:
 def test_our_figure_comes_before_kafkas() -> None:
     ours = {"rebalances": 1, "unavailable_member_ms": 1_500, "unowned_ms": 2_000}
     theirs = {"rebalances": 2, "unavailable_member_ms": 2_500, "unowned_ms": 0}
-    runs = [{"run": "real", "groups": {"a": ours}}, {"run": "kafka", "groups": {"a": theirs}}]
+    runs = [
+        {"run": "real", "groups": {"static": ours}},
+        {"run": "kafka", "groups": {"static": theirs}},
+    ]
     command = f"`{COMMANDS['mass-restart']}`"
     assert table({"mass-restart": {"runs": runs}}).splitlines()[2:] == [
-        f"| {command} | a | 1 / 2 | 1.5 / 2.5 | 2.0 s / 0.0 s |"
+        f"| {command} | static | 60 | 1 / 2 | 1.5 / 2.5 | 2.0 s / 0.0 s |"
     ]
 
 
@@ -40,3 +43,13 @@ def test_a_verdict_that_lacks_a_run_is_none(tmp_path):
     assert read_result(path) is None
     path.write_text('{"clean": true, "lacks": []}')
     assert read_result(path) == {"clean": True, "lacks": []}
+
+
+def test_readme_says_of_each_group_how_many_members_it_has() -> None:
+    rows = PAGE.read_text("utf-8").split(BEGIN, 1)[1].split(END, 1)[0].strip().splitlines()[2:]
+    name = ""
+    for row in rows:
+        command, group, members, *_ = (cell.strip() for cell in row.strip("|").split("|"))
+        name = command.strip("`").split()[2] if command else name
+        sizes = {each.name: each.replicas for each in found_variants(name)["base"].groups}
+        assert members == f"{sizes[group]:,}", row

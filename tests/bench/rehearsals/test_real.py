@@ -9,6 +9,7 @@ import sys
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
+from types import SimpleNamespace
 from typing import get_args
 
 import psutil
@@ -211,10 +212,18 @@ def test_every_place_carries_out_or_leaves_out_every_action_and_fault():
 def test_a_cluster_that_ran_before_leaves_out_racks_and_configs_and_says_so():
     guest = GuestStage((("127.0.0.1", 9092),), {}, "rehearsal-")
     assert notes_on(guest, found("uneven-racks")) == [
+        "The cluster has 1 node, and not 3 as the scenario wants.",
         "The scenario's configs are left out: the cluster keeps its own.",
         "The racks of its nodes are left out: the cluster keeps its own.",
     ]
     assert notes_on(guest, found("zombie")) == []
+
+
+def test_kafka_says_that_it_has_fewer_brokers_than_the_scenario_has_nodes():
+    kafka = KafkaStage(SimpleNamespace(bootstrap=(("127.0.0.1", 1),) * 3))
+    (note,) = notes_on(kafka, found("fifty-thousand"))
+    assert note == "The cluster has 3 nodes, and not 7 as the scenario wants."
+    assert notes_on(kafka, found("leader-loss-in-deploy")) == []
 
 
 def test_a_cluster_is_started_for_a_scenario_and_suffers_its_faults(tmp_path):

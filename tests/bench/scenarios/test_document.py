@@ -41,6 +41,7 @@ NOTHING_GIVEN = {
     "node": "the coordinator",
     "for": "until it has started",
     "faults": "the scenario's",
+    "expect_kafka": "as `expect`",
     "assignor": "range",
     "slow_pods": "all",
     "commit_interval_ms": "the scenario's",

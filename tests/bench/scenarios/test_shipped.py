@@ -17,8 +17,8 @@ from bench.scenarios.files import found, found_variants, names
 from bench.scenarios.inference import InferredCause
 from bench.scenarios.plan import expand
 from bench.scenarios.record import GroupCosts, ScenarioRecord
-from bench.scenarios.scenario import BASE, NO_LIMITS, Scenario
-from bench.scenarios.verdict import ScenarioVerdict, judge
+from bench.scenarios.scenario import BASE, NO_LIMITS, GroupLimits, Scenario
+from bench.scenarios.verdict import LIMITS, ScenarioVerdict, judge
 from tests.bench.rehearsals.shortened import fewer
 
 Costs = Mapping[str, GroupCosts]
@@ -299,3 +299,23 @@ def test_without_racks_the_lonely_pod_of_uneven_racks_has_no_more_than_others(wi
     (judged,) = verdict.groups
     assert judged.costs.most == 3
     assert "3 partitions of the member that has most in the end" in text_of(verdict)
+
+
+def is_within(limits: GroupLimits, paid: GroupCosts) -> bool:
+    wanted = {name: getattr(limits, name) for name in LIMITS}
+    return all(
+        wanted[name] is None or bound.keeps(measure.value(paid), wanted[name])
+        for name, (measure, bound) in LIMITS.items()
+    )
+
+
+def test_what_kafka_cannot_do_is_not_expected_of_it() -> None:
+    """Its assignors ignore racks: it does what we do without awareness of them."""
+    variants = found_variants("uneven-racks")
+    verdict = simulated_verdict(variants["not-aware"])
+    for name, scenario in variants.items():
+        judged = scenario.on_kafka()
+        (group,) = judged.groups
+        (paid,) = verdict.groups
+        assert is_within(group.expect, paid.costs), name
+    assert not is_within(variants[BASE].groups[0].expect, verdict.groups[0].costs)
