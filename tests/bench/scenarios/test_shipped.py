@@ -319,3 +319,9 @@ def test_what_kafka_cannot_do_is_not_expected_of_it() -> None:
         (paid,) = verdict.groups
         assert is_within(group.expect, paid.costs), name
     assert not is_within(variants[BASE].groups[0].expect, verdict.groups[0].costs)
+
+
+def test_each_group_among_ten_thousand_members_has_a_limit_on_what_it_may_notice() -> None:
+    for group in found("ten-thousand").groups:
+        assert group.expect.members_min == group.replicas, group.name
+        assert group.expect.unavailable_member_seconds_max, group.name
