@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from protocol.members.client import State
 
@@ -13,15 +13,20 @@ if TYPE_CHECKING:
     from protocol.members.kinds import Member
 
 
+JOINED: Final = (State.COMPLETING_REBALANCE, State.STABLE)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupShare:
     """The members of a group that one load drives; the shares of several loads add up.
 
-    ``ready`` members are Stable, know their coordinator and have a partition; ``generations`` are
-    theirs, and ``owned`` is how many partitions all members have.
+    ``joined`` members are in a generation, with or without a partition. ``ready`` ones are Stable,
+    know their coordinator and have a partition; ``generations`` are theirs, and ``owned`` is how
+    many partitions all members have.
     """
 
     members: int = 0
+    joined: int = 0
     ready: int = 0
     generations: Sequence[int] = ()
     owned: int = 0
@@ -29,6 +34,7 @@ class GroupShare:
     def __add__(self, other: GroupShare) -> GroupShare:
         return GroupShare(
             members=self.members + other.members,
+            joined=self.joined + other.joined,
             ready=self.ready + other.ready,
             generations=sorted({*self.generations, *other.generations}),
             owned=self.owned + other.owned,
@@ -58,6 +64,7 @@ def share_of(members: Iterable[Member]) -> GroupShare:
     ]
     return GroupShare(
         members=len(each),
+        joined=sum(member.state in JOINED for member in each),
         ready=len(ready),
         generations=sorted({member.generation for member in ready}),
         owned=sum(len(member.partitions) for member in each),

@@ -279,6 +279,7 @@ class Watched:
         named = {
             group_id: {
                 "members": share.members,
+                "joined": share.joined,
                 "ready": share.ready,
                 "generations": [*share.generations],
                 "owned": share.owned,

@@ -226,15 +226,18 @@ class _Play:
     def _progress(self, crowd: ScenarioCrowd) -> None:
         at_ms = int(self._now_ms())
         shares, counts = crowd.shares().values(), crowd.counts()
-        members, ready = (sum(each.members for each in shares), sum(each.ready for each in shares))
+        members, joined, ready = (
+            sum(getattr(each, name) for each in shares) for name in ("members", "joined", "ready")
+        )
         beats = counts[HEARTBEATS] - self._counts[HEARTBEATS]
         per_s = beats * 1000 / max(at_ms - self._counted_ms, 1)
         self._counts, self._counted_ms = counts, at_ms
         missing = crowd.missing()
         self._told(
             at_ms,
-            f"{members} members, {ready} with partitions, {per_s:.0f} heartbeats/s,"
-            f" {counts[ERRORS]} errors, {self._faults.count} faults, {counts[LATE_REQUESTS]} late"
+            f"{members} members, {joined} joined, {ready} with partitions,"
+            f" {per_s:.0f} heartbeats/s, {counts[ERRORS]} errors, {self._faults.count} faults,"
+            f" {counts[LATE_REQUESTS]} late"
             f"{f', {missing} missing' if missing else ''}",
         )
 
