@@ -35,6 +35,9 @@ if TYPE_CHECKING:
 LINE_BYTES_MAX: Final = 1 << 20
 """A longer line ends the connection; a hundred groups take ten thousand bytes."""
 
+GROUPS_EACH: Final = 1_000
+"""In one line; a task with more groups tells them in several."""
+
 SILENT_S: Final = 30.0
 """A task that says nothing for so long is lost, as its host may be; a watcher is, too."""
 
@@ -53,6 +56,8 @@ class _Task:
     host: str
     connection: socket.socket
     shares: dict[str, GroupShare] = field(default_factory=dict)
+    told: dict[str, GroupShare] = field(default_factory=dict)
+    """What it has told of its shares, while more is to come."""
     counts: Counter[str] = field(default_factory=Counter)
     has_taken: bool = False
     is_there: bool = True
@@ -199,7 +204,10 @@ class LoadWatcher:
                 ahead_ms = float(told_ms) - wall_ms()
                 task.ahead_ms = max(ahead_ms, ahead_ms if task.ahead_ms is None else task.ahead_ms)
             if (shares := message.get("shares")) is not None:
-                task.shares = {group_id: GroupShare(**share) for group_id, share in shares.items()}
+                for group_id, share in shares.items():
+                    task.told[group_id] = GroupShare(**share)
+                if not message.get("more"):
+                    task.shares, task.told = task.told, {}
             if (counts := message.get("counts")) is not None:
                 task.counts = Counter({str(name): int(count) for name, count in counts.items()})
 
@@ -276,17 +284,12 @@ class Watched:
         counts: Mapping[str, int] = MappingProxyType({}),
     ) -> None:
         """Tell what the members hold of each group, and what was counted of them."""
-        named = {
-            group_id: {
-                "members": share.members,
-                "joined": share.joined,
-                "ready": share.ready,
-                "generations": [*share.generations],
-                "owned": share.owned,
-            }
-            for group_id, share in shares.items()
-        }
-        self._say({"shares": named, "counts": dict(counts), "clock_ms": wall_ms()})
+        left = list(shares.items())
+        while len(left) > GROUPS_EACH:
+            self._say({"shares": _named(dict(left[:GROUPS_EACH])), "more": True})
+            del left[:GROUPS_EACH]
+        told = {"shares": _named(dict(left)), "counts": dict(counts)}
+        self._say({**told, "clock_ms": wall_ms()})
 
     def fails(self, why: str) -> None:
         """Say why this task ends, if that can still be said."""
@@ -329,6 +332,19 @@ class Watched:
             self._connection.sendall(_line(message))
         except OSError as error:
             raise WatchError("Nobody watches the load any more.") from error
+
+
+def _named(shares: Mapping[str, GroupShare]) -> dict[str, dict[str, Any]]:
+    return {
+        group_id: {
+            "members": share.members,
+            "joined": share.joined,
+            "ready": share.ready,
+            "generations": [*share.generations],
+            "owned": share.owned,
+        }
+        for group_id, share in shares.items()
+    }
 
 
 def _line(message: Mapping[str, Any]) -> bytes:

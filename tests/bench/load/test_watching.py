@@ -47,6 +47,28 @@ def test_groups_are_stable_once_the_shares_of_all_tasks_add_up(watcher: LoadWatc
             assert watcher.hosts == [socket.gethostname()] * 2
 
 
+def test_a_task_may_have_more_groups_than_one_line_can_tell(watcher: LoadWatcher) -> None:
+    many = {f"rehearsal-of-many-groups-{number}": HALF for number in range(20_000)}
+    with Watched(watcher.address, 0) as one:
+        one.tell(many, {"heartbeats": 1})
+        until(watcher.counts, WITHIN_S, "all is told")
+        assert watcher.shares() == many
+        one.tell({"g": HALF}, {"heartbeats": 2})
+        until(lambda: watcher.counts()["heartbeats"] == 2, WITHIN_S, "it tells again")
+        assert watcher.shares() == {"g": HALF}
+        assert watcher.lost() == []
+
+
+def test_what_a_task_tells_is_seen_when_it_is_whole(watcher: LoadWatcher) -> None:
+    with Watched(watcher.address, 0) as one:
+        one.tell({"a": HALF, "b": HALF}, {"heartbeats": 1})
+        until(watcher.counts, WITHIN_S, "it tells")
+        one._say({"shares": watching._named({"a": HALF}), "more": True})
+        one.tell({"b": HALF}, {"heartbeats": 2})
+        until(lambda: watcher.counts()["heartbeats"] == 2, WITHIN_S, "it tells the rest")
+        assert watcher.shares() == {"a": HALF, "b": HALF}
+
+
 def test_the_load_ends_for_all_at_once_when_all_have_their_histories(watcher: LoadWatcher) -> None:
     order: list[str] = []
 
