@@ -65,6 +65,6 @@ class CutCoordinator(
 Fault: TypeAlias = KillCoordinator | RestartCoordinator | FreezeCoordinator | CutCoordinator
 
 
-def word_of(fault: Fault) -> str:
-    """Return the ``do`` of a fault."""
-    return str(type(fault).__struct_config__.tag)
+def word_of(told: Struct) -> str:
+    """Return the ``do`` of a fault, or of a behaviour."""
+    return str(type(told).__struct_config__.tag)

@@ -26,7 +26,9 @@ from bench.scenarios.behaviours import (
     RollingDeploy,
     Scale,
 )
+from bench.scenarios.changes import PlannedChanges
 from bench.scenarios.drains import NodeDrains
+from bench.scenarios.faults import word_of
 from bench.scenarios.fleet import Fleet
 from bench.scenarios.scenario import WorkloadKind
 from failover.drills.checked import DrillError
@@ -34,6 +36,7 @@ from failover.drills.checked import DrillError
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
+    from bench.scenarios.changes import PlannedChange
     from bench.scenarios.pods import Pod
     from bench.scenarios.scenario import Group, Scenario
     from bench.scenarios.values import Amount, Protocol
@@ -113,12 +116,14 @@ class PlanStep:
 class ScenarioPlan:
     """All steps in order. ``changed_ms`` is when the first change after the initial joins is due.
 
-    ``marks`` are what to tell people, and when.
+    ``marks`` are what to tell people, and when. ``changes`` has also what a behaviour repeats, and
+    its end.
     """
 
     steps: tuple[PlanStep, ...]
     marks: tuple[tuple[int, str], ...]
     changed_ms: int
+    changes: tuple[PlannedChange, ...] = ()
 
 
 def expand(scenario: Scenario) -> ScenarioPlan:
@@ -146,6 +151,8 @@ class Planner:
         self._cause: Cause | None = None
         self._steps: list[PlanStep] = []
         self._marks: list[tuple[int, str]] = []
+        self._changes = PlannedChanges(len(scenario.groups))
+        self._words: dict[Cause, str] = {}
         self._due: list[_Later] = []
         self._order = 0
 
@@ -157,6 +164,7 @@ class Planner:
             for number, behaviour in enumerate(group.behaviours):
                 rng = random.Random(f"{self.scenario.seed} {group.name} {number}")
                 self._cause = group.name, number
+                self._words[self._cause] = word_of(behaviour)
                 if self._cause != self._without:
                     self.after(behaviour.at, self._begin, application, behaviour, rng)
             self._cause = None
@@ -170,6 +178,7 @@ class Planner:
             steps=tuple(self._steps),
             marks=tuple(self._marks),
             changed_ms=min(changes, default=self.scenario.duration),
+            changes=self._changes.all(),
         )
 
     def _spread(self) -> None:
@@ -181,7 +190,7 @@ class Planner:
         ]
 
     def _begin(self, application: _Application, behaviour: Any, rng: random.Random) -> None:
-        self.mark(application.group, type(behaviour).__struct_config__.tag)
+        self.mark(application.group, word_of(behaviour))
         BEHAVIOURS[type(behaviour)](application, behaviour, rng)
 
     def after(self, delay_ms: int, action: Callable[..., None], *arguments: Any) -> None:
@@ -193,6 +202,11 @@ class Planner:
     def mark(self, group: Group, text: str) -> None:
         """Note what to tell people."""
         self._marks.append((self.now, f"{group.name}: {text}"))
+        self._note(group.name)
+
+    def _note(self, group: str) -> None:
+        if self._cause is not None:
+            self._changes.note(self.now, group, self._words[self._cause])
 
     def remark(self, text: str) -> None:
         """Say why the behaviour that does something now has nothing to do."""
@@ -210,6 +224,7 @@ class Planner:
         if len(self._steps) == STEPS_MAX:
             raise DrillError(f"The scenario has more than {STEPS_MAX} steps: shorten it.")
         self._steps.append(PlanStep(self.now, life, action))
+        self._note(life.group)
 
 
 _Later: TypeAlias = "tuple[int, int, Cause | None, Callable[..., None], tuple[Any, ...]]"
