@@ -72,12 +72,14 @@ class BlockingClient(BlockingConnection):
         answer = self.ask(request)
         return {topic.name: topic.topic_id for topic in answer.topics if not topic.error_code}
 
-    def coordinator(self, group_id: str) -> tuple[str, int]:
-        """Return the address of the group's coordinator; waits while there is none."""
+    def coordinator(
+        self, group_id: str, within_s: float = COORDINATOR_SECONDS_MAX
+    ) -> tuple[str, int]:
+        """Return the address of the group's coordinator; waits so long while there is none."""
         request = FindCoordinatorRequest(key_type=0, coordinator_keys=(group_id,))
         found = poll(
             lambda: self.ask(request).coordinators[0],
-            COORDINATOR_SECONDS_MAX,
+            within_s,
             is_done=lambda found: not found.error_code.retriable,
             every_s=0.1,
         )

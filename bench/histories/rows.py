@@ -172,9 +172,17 @@ def mark_row(kind: str, time_ms: int, cause: str, group_id: str | None = None) -
     return HistoryRow(kind=kind, time_ms=time_ms, group_id=group_id, cause=cause)
 
 
-def fetched_row(group_id: str, time_ms: int, offsets: Mapping[str, int]) -> HistoryRow:
-    """Return the row of a group's committed offsets, by partition as topic-index."""
-    return HistoryRow(kind=FETCHED, time_ms=time_ms, group_id=group_id, offsets=dict(offsets))
+def fetched_row(
+    group_id: str, asked_ms: int, time_ms: int, offsets: Mapping[TopicPartition, int]
+) -> HistoryRow:
+    """Return the row of a group's committed offsets, which were asked for and returned then."""
+    return HistoryRow(
+        kind=FETCHED,
+        time_ms=time_ms,
+        asked_ms=asked_ms,
+        group_id=group_id,
+        offsets={f"{topic}-{index}": offset for (topic, index), offset in offsets.items()},
+    )
 
 
 def holdings(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, cast
 
-from bench.scenarios.faults import KillCoordinator, word_of
+from bench.scenarios.faults import word_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -33,16 +33,15 @@ class _NotedStage:
         return getattr(self._stage, name)
 
     def inflict(self, fault: Any, node: int) -> Undo | None:
-        """Begin a fault; a restart is over when this returns."""
-        number = self._log.began(self._now_ms(), word_of(fault), node)
+        """Begin a fault; one that the node cannot suffer now is not noted."""
+        at_ms = self._now_ms()
         undo = self._stage.inflict(fault, node)
+        number = self._log.began(at_ms, word_of(fault), node)
         self._begun()
-        if undo is not None:
-            after_ms, end = undo
-            return after_ms, lambda: self._end(number, end)
-        if not isinstance(fault, KillCoordinator):
-            self._log.ended(number, self._now_ms())
-        return None
+        if undo is None:
+            return None
+        after_ms, end = undo
+        return after_ms, lambda: self._end(number, end)
 
     def _end(self, number: int, end: Callable[[], None]) -> None:
         end()

@@ -22,9 +22,13 @@ from bench.rehearsals.crowd import (
     PlannedCrowd,
 )
 from bench.rehearsals.live_faults import FaultClock, LiveFaults
+from bench.rehearsals.noted_stage import noted
+from bench.rehearsals.offset_reader import GroupOffsets, OffsetReader
 from bench.rehearsals.side_work import SideWork
 from bench.rehearsals.stages import connections_to, faults_on
+from bench.scenarios.done_faults import FaultLog
 from bench.scenarios.members import session_timeouts
+from bench.scenarios.reads import OffsetsRead
 from bench.scenarios.record import ScenarioRecord
 from bench.scenarios.simulated import POLL_MS, SETTLE_MS
 from bench.scenarios.values import Protocol as GroupProtocol
@@ -118,10 +122,14 @@ class _Play:
     ) -> None:
         self._scenario = scenario
         self._plan = plan
-        self._stage = stage
+        connections = connections_to(stage)
+        offsets = GroupOffsets(stage.bootstrap, connections)
+        self._reader = OffsetReader(scenario, stage, offsets)
+        self._done = FaultLog()
+        self._stage = stage = noted(stage, self._done, self._now_ms, self._reader.hurry)
         self._told = say
         self._marks: list[tuple[int, str]] = []
-        self._client = ClusterClient(stage.bootstrap, connections_to(stage))
+        self._client = ClusterClient(stage.bootstrap, connections)
         self._due: list[tuple[int, int, Callable[[], None]]] = []
         self._order = itertools.count()
         self._began_s = 0.0
@@ -143,7 +151,7 @@ class _Play:
         topic_names = self._client.topic_names(topics)
         for group in scenario.groups:
             self._client.coordinator(stage.names.of(group.name))
-        with crowd_of(scenario, self._plan, stage, topic_names) as crowd:
+        with crowd_of(scenario, self._plan, stage, topic_names) as crowd, self._reader:
             self._began_s = time.monotonic() + START_MS / 1000
             began_ms = now_ms() + START_MS
             crowd.begin(self._began_s)
@@ -151,6 +159,7 @@ class _Play:
                 self._follow(crowd)
             ended_ms = now_ms()
             self._settle(crowd)
+            self._reader.end()
             lives, counts = crowd.records(), crowd.counts()
             return ScenarioRecord(
                 lives=lives,
@@ -170,6 +179,8 @@ class _Play:
                 missed=tuple(self._faults.missed),
                 clock_error_ms=crowd.clock_error_ms(),
                 marks=tuple(sorted(self._marks, key=itemgetter(0))),
+                faults=self._done.all(),
+                reads=self._reader.kept.all(),
             )
 
     def _say(self, at_ms: int, text: str) -> None:
@@ -266,13 +277,15 @@ class _Play:
         for group in self._scenario.groups:
             if group.protocol is GroupProtocol.SHARE:
                 continue
+            asked_ms = now_ms()
             try:
                 offsets = self._client.committed(self._stage.names.of(group.name))
             except (OSError, KafkaError) as error:
                 raise DrillError(
                     f"The committed offsets of {group.name} cannot be read: {error}."
                 ) from None
-            for partition, offset in offsets.items():
-                ((topic, index),) = self._stage.names.back([partition])
+            named = dict(zip(self._stage.names.back(offsets), offsets.values(), strict=True))
+            self._reader.kept.add_last([OffsetsRead(group.name, asked_ms, now_ms(), named)])
+            for (topic, index), offset in named.items():
                 found[group.name, topic, index] = offset
         return found

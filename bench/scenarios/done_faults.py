@@ -3,6 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from itertools import count
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,19 +28,21 @@ class DoneFault:
 
 @dataclass(slots=True)
 class FaultLog:
-    """The faults of a run so far."""
+    """The faults of a run so far; several threads may note some."""
 
-    _done: list[DoneFault] = field(default_factory=list)
+    _done: dict[int, DoneFault] = field(default_factory=dict)
+    _numbers: Iterator[int] = field(default_factory=count)
 
     def began(self, at_ms: float, word: str, node: int) -> int:
-        """Note that a fault begins; return its number."""
-        self._done.append(DoneFault(int(at_ms), word, node))
-        return len(self._done) - 1
+        """Note that a fault has begun; return its number."""
+        number = next(self._numbers)
+        self._done[number] = DoneFault(int(at_ms), word, node)
+        return number
 
     def ended(self, number: int, at_ms: float) -> None:
         """Note that the run has ended a fault."""
         self._done[number] = replace(self._done[number], ended_ms=int(at_ms))
 
     def all(self) -> tuple[DoneFault, ...]:
-        """Return all faults."""
-        return tuple(self._done)
+        """Return all faults in the order in which they began."""
+        return tuple(sorted(self._done.values(), key=lambda each: each.at_ms))

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Final
 from bench.histories.rows import HistoryLife, fetched_row, group_row, life_rows, mark_row
 from bench.histories.schema import CHANGE, FAULT, SCHEMA
 from bench.scenarios.members import session_timeouts
-from bench.scenarios.values import Protocol
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -22,6 +21,7 @@ if TYPE_CHECKING:
     from bench.scenarios.plan import ScenarioPlan
     from bench.scenarios.record import LifeRecord, ScenarioRecord
     from bench.scenarios.scenario import Scenario
+    from bench.scenarios.values import Protocol
 
 
 ROWS_AT_ONCE: Final = 200_000
@@ -40,17 +40,19 @@ def rows_of_run(
     scenario: Scenario, plan: ScenarioPlan, record: ScenarioRecord
 ) -> Iterator[HistoryRow]:
     """Return the rows of a run that are not about a life."""
-    began_ms = record.changed_ms - plan.changed_ms
-    groups = {group.name: group for group in scenario.groups}
+    began_ms = record.began_ms
     others = scenario.other_partitions_by_group()
-    for name, group in groups.items():
+    for group in scenario.groups:
+        name = group.name
         yield group_row(name, group.protocol.value, began_ms, record.partitions[name], others[name])
-        for behaviour in group.behaviours:
-            word = type(behaviour).__struct_config__.tag
-            yield mark_row(CHANGE, began_ms + behaviour.at, str(word), name)
-    for fault in scenario.faults:
-        yield mark_row(FAULT, began_ms + fault.at, str(type(fault).__struct_config__.tag))
-    yield from _fetched(scenario, record)
+    for change in plan.changes:
+        yield mark_row(CHANGE, began_ms + change.due_ms, change.word, change.group)
+    for fault in record.faults:
+        yield mark_row(FAULT, began_ms + fault.at_ms, str(fault))
+        if fault.ended_ms is not None:
+            yield mark_row(FAULT, began_ms + fault.ended_ms, f"end of {fault}")
+    for read in record.reads:
+        yield fetched_row(read.group, read.asked_ms, read.time_ms, read.offsets)
 
 
 def rows_of_lives(scenario: Scenario, lives: Iterable[LifeRecord]) -> Iterator[HistoryRow]:
@@ -115,21 +117,3 @@ def _life(protocol: Protocol, each: LifeRecord, session_timeout_ms: int) -> Hist
         generation=timeline.events[-1].generation if timeline.events else None,
         open_commits=timeline.open_commits,
     )
-
-
-def _fetched(scenario: Scenario, record: ScenarioRecord) -> Iterator[HistoryRow]:
-    """Return the committed offsets, which were read after all that members did.
-
-    They were read of every group that can have some, also of one that has none.
-    """
-    last_ms = max(
-        (event.time_ms for each in record.lives for event in each.timeline.events[-1:]),
-        default=record.ended_ms,
-    )
-    by_group: dict[str, dict[str, int]] = {
-        group.name: {} for group in scenario.groups if group.protocol is not Protocol.SHARE
-    }
-    for (group, topic, index), offset in record.committed.items():
-        by_group[group][f"{topic}-{index}"] = offset
-    for group, offsets in by_group.items():
-        yield fetched_row(group, max(last_ms, record.ended_ms) + 1, offsets)

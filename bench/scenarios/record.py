@@ -16,7 +16,9 @@ from protocol.members.promises import Assigned
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 
+    from bench.scenarios.done_faults import DoneFault
     from bench.scenarios.plan import Life
+    from bench.scenarios.reads import OffsetsRead
     from bench.scenarios.values import Protocol
     from failover.drills.verdict import MemberTimeline
     from protocol.members.history import MemberHistoryEvent
@@ -60,7 +62,9 @@ class ScenarioRecord:
     protocol, as in :class:`~bench.scenarios.plan.Life`.
     ``lost`` has a sentence for each process that was lost with its members' histories; so many
     members are ``missing``. ``missed`` has one for each fault that did not happen.
-    ``clock_error_ms``: how far the members' clocks may differ.
+    ``clock_error_ms``: how far the members' clocks may differ. ``faults`` are those that happened.
+    ``reads`` are committed offsets as they were read beside the members, at most
+    :data:`bench.scenarios.reads.READS_MAX`, and in the end.
     """
 
     lives: Sequence[LifeRecord]
@@ -79,6 +83,8 @@ class ScenarioRecord:
     missing: int = 0
     missed: Sequence[str] = ()
     clock_error_ms: int = 0
+    faults: Sequence[DoneFault] = ()
+    reads: Sequence[OffsetsRead] = ()
     sessions: Mapping[tuple[str, Protocol | None], int] = field(default_factory=dict)
     by_group: Mapping[str, Sequence[LifeRecord]] = field(init=False, repr=False, compare=False)
 

@@ -11,6 +11,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 from bench.scenarios.behaviours import RollingDeploy
+from bench.scenarios.done_faults import FaultLog
 from bench.scenarios.faults import (
     NODES,
     CutCoordinator,
@@ -29,8 +30,10 @@ from bench.scenarios.members import (
     settings_of,
 )
 from bench.scenarios.plan import Freeze, Leave, Life, Start, Subscribe, Thaw, Vanish
+from bench.scenarios.reads import OffsetsRead
 from bench.scenarios.record import ScenarioRecord
 from bench.scenarios.retries import retry
+from bench.scenarios.simulated_reads import SimulatedReader
 from bench.scenarios.values import Protocol
 from failover.drills.checked import DrillError
 from failover.routing import partition_for
@@ -50,6 +53,7 @@ if TYPE_CHECKING:
     from bench.scenarios.record import LifeRecord
     from bench.scenarios.scenario import Group, Scenario
     from failover.simulation.settings import Settings
+    from protocol.wire.embedded import TopicPartition
 
 FORM_MS: Final = 120_000
 SETTLE_MS: Final = 120_000
@@ -139,6 +143,7 @@ class _Play:
         self._told = say
         self._marks: list[tuple[int, str]] = []
         self._missed: list[str] = []
+        self._faults = FaultLog()
         self._groups = {group.name: group for group in scenario.groups}
         self._ids = {name: _prefix(group) + name for name, group in self._groups.items()}
         self._world = World(scenario.seed, _settings(scenario))
@@ -163,9 +168,11 @@ class _Play:
         for fault in scenario.faults:
             world.after(fault.at, self._fault, fault, fault.at)
         began_ms = world.client_now
+        self._reader = SimulatedReader(scenario, self._cluster, self._ids)
         world.run(world.now + scenario.duration)
         ended_ms = world.client_now
         self._settle()
+        self._reader.end()
         return ScenarioRecord(
             lives=[self._record(life) for life in self._lives],
             changed_ms=began_ms + self._plan.changed_ms,
@@ -176,6 +183,8 @@ class _Play:
             began_ms=began_ms,
             marks=tuple(self._marks),
             missed=tuple(self._missed),
+            faults=self._faults.all(),
+            reads=self._reader.kept.all(),
         )
 
     def _say(self, at_ms: int, text: str) -> None:
@@ -219,7 +228,11 @@ class _Play:
         node = self._target(fault)
         if node is not None:
             self._say(due_ms, f"{word_of(fault)} node {node}")
+            number = self._faults.began(due_ms, word_of(fault), node)
             FAULTS[type(fault)](self, node, fault)
+            if (lasts_ms := getattr(fault, "lasts", None)) is not None:
+                self._world.after(lasts_ms, self._faults.ended, number, due_ms + lasts_ms)
+            self._reader.hurry()
             return
         later = retry(fault, self._scenario, due_ms, due_ms)
         if later.sentence:
@@ -316,15 +329,23 @@ class _Play:
             for name, group in self._groups.items()
             if group.protocol is not Protocol.SHARE
         }
-        administrator = self._cluster.administrator
+        administrator, asked_ms = self._cluster.administrator, self._world.client_now
         administrator.unread = set(names)
         for _ in range(READS_MAX):
             administrator.read_all()
             self._world.run(self._world.now + READ_MS)
             if not administrator.unread:
+                found = administrator.offsets.items()
+                by_group: dict[str, dict[TopicPartition, int]] = {id_: {} for id_ in names}
+                for (group_id, topic, index), offset in found:
+                    by_group[group_id][topic, index] = offset
+                self._reader.kept.add_last(
+                    OffsetsRead(names[group_id], asked_ms, self._world.client_now, offsets)
+                    for group_id, offsets in by_group.items()
+                )
                 return {
                     (names[group_id], topic, index): offset
-                    for (group_id, topic, index), offset in administrator.offsets.items()
+                    for (group_id, topic, index), offset in found
                 }
         raise DrillError("The committed offsets cannot be read.")
 

@@ -81,11 +81,24 @@ def history(session, run):
 def test_every_life_group_and_change_has_its_rows(run):
     scenario, record, rows = run
     kinds = [row.kind for row in rows]
-    groups = len(scenario.groups)
-    assert (kinds.count(GROUP), kinds.count(CHANGE), kinds.count(FAULT)) == (groups, groups, 1)
+    assert kinds.count(GROUP) == len(scenario.groups)
+    assert [row.cause for row in rows if row.kind == FAULT] == ["kill node 0"]
     assert kinds.count(STARTED) == len(record.lives)
     assert kinds.count(FINAL) == sum(each.timeline.seen_ms is not None for each in record.lives)
     assert {row.group_id for row in rows if row.kind == FETCHED} == {*GROUPS} - {"shares"}
+    assert kinds.count(FETCHED) > 500, "members are not alone: somebody reads all the time"
+
+
+def test_what_a_behaviour_repeats_and_its_end_are_changes(run):
+    _, record, rows = run
+    changed = {name: [] for name in GROUPS}
+    for row in rows:
+        if row.kind == CHANGE:
+            changed[row.group_id].append((row.time_ms - record.began_ms) // 1000)
+    assert changed["sleeps"] == [30, 90]
+    assert changed["twins"] == [60, 90]
+    assert changed["static"] == [20, 80]
+    assert {each for each in changed["flaps"] if each < 60} == {20, 35, 50}
 
 
 def test_spark_finds_nothing_wrong(history):
