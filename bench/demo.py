@@ -28,10 +28,10 @@ from bench.rehearsals.masters import SparkMaster
 from bench.rehearsals.runs import SparkPlace, crowds
 from bench.rehearsals.spark_jobs import told
 from bench.rehearsals.stages import own_stage
-from bench.scenarios.applications import applications
 from bench.scenarios.files import found
 from bench.scenarios.plan import expand
-from bench.scenarios.verdict import judge
+from bench.scenarios.verdicts.applications import applications
+from bench.scenarios.verdicts.verdict import judge
 from bench.servers.java import need_spark
 from bench.servers.server import StartError
 from failover.columns import aligned
@@ -48,7 +48,7 @@ if TYPE_CHECKING:
     from bench.rehearsals.spark_history import WrittenHistory
     from bench.scenarios.record import ScenarioRecord
     from bench.scenarios.scenario import Scenario
-    from bench.scenarios.verdict import ScenarioVerdict
+    from bench.scenarios.verdicts.verdict import ScenarioVerdict
 
 OK, FAILURE, BAD_INPUT = 0, 1, 2
 STORY: Final = "ten-thousand"

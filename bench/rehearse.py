@@ -27,10 +27,10 @@ from bench.rehearsals.masters import SparkMaster, is_submitted, master
 from bench.rehearsals.open_files import check_open_files
 from bench.rehearsals.runs import RUN_ERRORS, Place, Planned, Run, SparkPlace, run_all, words_of
 from bench.result_files import result_path, write_all, write_aside
-from bench.scenarios.conditions import FailOn
 from bench.scenarios.effects import checked_plan
 from bench.scenarios.files import SUFFIX, found, names, parsed_variants
 from bench.scenarios.history import run_id_of
+from bench.scenarios.verdicts.conditions import FailOn
 from bench.servers.java import need_spark
 from bench.servers.kafka import need_kafka
 from bench.servers.server import StartError

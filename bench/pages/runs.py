@@ -17,15 +17,15 @@ from bench.pages.groups import (
     which_are_drawn,
 )
 from bench.pages.stories import marks, stories
-from bench.scenarios.cheapest import best_of_each_place, cheapest
-from bench.scenarios.measures import MEASURES
-from bench.scenarios.verdict import LIMITS
+from bench.scenarios.verdicts.cheapest import best_of_each_place, cheapest
+from bench.scenarios.verdicts.measures import MEASURES
+from bench.scenarios.verdicts.verdict import LIMITS
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from bench.scenarios.record import ScenarioRecord
-    from bench.scenarios.verdict import ScenarioVerdict
+    from bench.scenarios.verdicts.verdict import ScenarioVerdict
 
 SENTENCES_MAX: Final = 20
 """Sentences of each check that are kept."""

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from bench.histories.session import check_settings, opened
 from bench.scenarios.history import facts_of, history_rows, run_id_of, write_history
-from bench.scenarios.verdict import HistoryResult
+from bench.scenarios.verdicts.verdict import HistoryResult
 from bench.servers.server import StartError
 
 if TYPE_CHECKING:

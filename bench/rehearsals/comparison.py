@@ -6,18 +6,18 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from bench.report.sentences import faults_said, fitting
-from bench.scenarios.applications import NOTHING_PAID, applications, paid_rank, together
-from bench.scenarios.cheapest import best_of_each_place
-from bench.scenarios.verdict import COLUMNS, COMPLAINTS_MAX
+from bench.scenarios.verdicts.applications import NOTHING_PAID, applications, paid_rank, together
+from bench.scenarios.verdicts.cheapest import best_of_each_place
+from bench.scenarios.verdicts.verdict import COLUMNS, COMPLAINTS_MAX
 from failover.columns import aligned
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from bench.scenarios.applications import PaidRank
-    from bench.scenarios.conditions import FailOn
     from bench.scenarios.record import GroupCosts
-    from bench.scenarios.verdict import ScenarioVerdict
+    from bench.scenarios.verdicts.applications import PaidRank
+    from bench.scenarios.verdicts.conditions import FailOn
+    from bench.scenarios.verdicts.verdict import ScenarioVerdict
 
 ROWS_MAX: Final = 120
 ROWS_EACH_LEAST: Final = 3

@@ -20,7 +20,7 @@ from bench.rehearsals.stages import KafkaStage, OwnStage, kafka_stage, notes_on,
 from bench.scenarios import simulated
 from bench.scenarios.history import run_id_of
 from bench.scenarios.scenario import BASE
-from bench.scenarios.verdict import ScenarioVerdict, judge
+from bench.scenarios.verdicts.verdict import ScenarioVerdict, judge
 from bench.servers.java import need_spark
 from bench.servers.server import StartError
 from failover.drills.checked import DrillError

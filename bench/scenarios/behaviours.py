@@ -144,7 +144,10 @@ class Autoscale(
         "stabilization_seconds": "stabilizationWindowSeconds",
     },
 ):  # fmt: skip
-    """Change the number of pods with the lag, as KEDA does (:mod:`bench.scenarios.autoscaler`)."""
+    """Change the number of pods with the lag, as KEDA does.
+
+    :mod:`bench.scenarios.workloads.autoscaler` says how many it wants.
+    """
 
     at: Duration
     arrivals: Annotated[tuple[Arrivals, ...], Meta(min_length=1, max_length=1_000)]

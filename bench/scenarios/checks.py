@@ -21,10 +21,10 @@ from bench.scenarios.behaviours import (
     Scale,
 )
 from bench.scenarios.faults import NODES, CutCoordinator, FreezeCoordinator
-from bench.scenarios.measures import MEASURES
 from bench.scenarios.members import HEARTBEAT_INTERVAL_MS, SESSION_TIMEOUT_MS
 from bench.scenarios.scenario import BASE, NAME, REBALANCE_TIMEOUT_MS, WorkloadKind
 from bench.scenarios.values import Protocol
+from bench.scenarios.verdicts.measures import MEASURES
 from failover.catalogue.topic_names import INTERNAL, why_invalid
 from failover.drills.checked import MISTAKES_MAX, DrillError
 from protocol.config import ConfigError, Configs

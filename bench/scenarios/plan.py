@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from heapq import heappop, heappush
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
-from bench.scenarios.autoscaler import Autoscaler
 from bench.scenarios.behaviours import (
     ONE_POD,
     Autoscale,
@@ -27,19 +26,20 @@ from bench.scenarios.behaviours import (
     Scale,
 )
 from bench.scenarios.changes import PlannedChanges
-from bench.scenarios.drains import NodeDrains
 from bench.scenarios.faults import word_of
-from bench.scenarios.fleet import Fleet
 from bench.scenarios.scenario import WorkloadKind
+from bench.scenarios.workloads.autoscaler import Autoscaler
+from bench.scenarios.workloads.drains import NodeDrains
+from bench.scenarios.workloads.fleet import Fleet
 from failover.drills.checked import DrillError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from bench.scenarios.changes import PlannedChange
-    from bench.scenarios.pods import Pod
     from bench.scenarios.scenario import Group, Scenario
     from bench.scenarios.values import Amount, Protocol
+    from bench.scenarios.workloads.pods import Pod
 
 STEPS_MAX: Final = 2_000_000
 CLOSED: Final = "the consumer is being closed"

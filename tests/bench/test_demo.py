@@ -16,10 +16,10 @@ from bench.histories.verdict import CheckFinding, CheckOutcome, HistoryVerdict
 from bench.pages.markdown import markdown
 from bench.pages.page import page
 from bench.rehearsals.spark_history import WrittenHistory
-from bench.scenarios.applications import GroupVerdict
 from bench.scenarios.files import found
 from bench.scenarios.record import GroupCosts
-from bench.scenarios.verdict import ScenarioVerdict
+from bench.scenarios.verdicts.applications import GroupVerdict
+from bench.scenarios.verdicts.verdict import ScenarioVerdict
 from bench.servers.server import StartError
 from tests.bench.pages.histories import handed_over
 from tests.bench.rehearsals.shortened import fewer, shortened

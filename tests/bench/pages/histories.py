@@ -5,7 +5,7 @@ from bench.scenarios.plan import Life
 from bench.scenarios.record import LifeRecord, ScenarioRecord
 from bench.scenarios.scenario import Group, GroupLimits, Scenario, ScenarioTopic
 from bench.scenarios.values import Duration
-from bench.scenarios.verdict import judge
+from bench.scenarios.verdicts.verdict import judge
 from failover.drills.verdict import MemberTimeline
 from protocol.members.history import MemberHistoryEvent, MemberHistoryKind
 

@@ -10,9 +10,9 @@ from bench.pages.groups import FIGURES
 from bench.pages.markdown import NOTES_MAX, markdown
 from bench.pages.page import page
 from bench.pages.runs import report
-from bench.scenarios.applications import GroupVerdict
 from bench.scenarios.scenario import Group, GroupLimits
-from bench.scenarios.verdict import COLUMNS, LIMITS
+from bench.scenarios.verdicts.applications import GroupVerdict
+from bench.scenarios.verdicts.verdict import COLUMNS, LIMITS
 from tests.bench.pages.histories import T0, A, H, J, event, handed_over, life, run
 
 

@@ -22,7 +22,7 @@ from bench.scenarios.plan import expand
 from bench.scenarios.record import ScenarioRecord
 from bench.scenarios.scenario import Scenario
 from bench.scenarios.values import Protocol
-from bench.scenarios.verdict import ScenarioVerdict, judge
+from bench.scenarios.verdicts.verdict import ScenarioVerdict, judge
 from tests.bench.one_node import OneNode
 from tests.bench.rehearsals.shortened import configs_in, ended, shortened
 from tests.waiting import PATIENCE, patient, until

@@ -11,12 +11,12 @@ from bench.pages.runs import ReportedRun, report
 from bench.rehearsals.comparison import ROWS_MAX, Comparison
 from bench.rehearsals.copies import in_first_copies
 from bench.report.sentences import CHARACTERS_MAX, fitting
-from bench.scenarios.applications import GroupVerdict
-from bench.scenarios.conditions import FailOn
 from bench.scenarios.files import found, parse
 from bench.scenarios.record import GroupCosts, ScenarioRecord
 from bench.scenarios.scenario import Scenario
-from bench.scenarios.verdict import ScenarioVerdict
+from bench.scenarios.verdicts.applications import GroupVerdict
+from bench.scenarios.verdicts.conditions import FailOn
+from bench.scenarios.verdicts.verdict import ScenarioVerdict
 from tests.bench.pages.histories import A, H, J, R, event, life
 
 LARGE: Final = found("fifty-thousand")

@@ -292,7 +292,10 @@ def test_kafka_leaves_out_a_fault_of_a_node_that_it_does_not_have_and_says_so():
     faults = '{ do = "kill", at = "20s", node = 7 }, { do = "kill", at = "30s", node = 2 }'
     scenario = parse("s", "nodes = 12\n" + SCENARIO.format("60s", faults))
     kafka = KafkaStage(SimpleNamespace(bootstrap=NODES))
-    assert notes_on(kafka, scenario) == ["kill of node 7 is left out: there are 3 nodes here."]
+    assert notes_on(kafka, scenario) == [
+        "kill of node 7 is left out: there are 3 nodes here.",
+        "The cluster has 3 nodes, and not 12 as the scenario wants.",
+    ]
     assert [fault.node for fault in faults_on(kafka, scenario)] == [2]
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from bench.pages.runs import report
 from bench.rehearsals.comparison import Comparison
-from bench.scenarios.cheapest import best_of_each_place, cheapest
+from bench.scenarios.verdicts.cheapest import best_of_each_place, cheapest
 from tests.bench.pages.histories import handed_over
 
 

@@ -11,15 +11,15 @@ from msgspec.structs import fields
 
 from bench.rehearse import _parser
 from bench.scenarios.behaviours import Behaviour
-from bench.scenarios.conditions import RUN_MEASURES
 from bench.scenarios.faults import Fault
 from bench.scenarios.files import parse, parse_variants
 from bench.scenarios.inference import InferredCause
-from bench.scenarios.measures import MEASURES
 from bench.scenarios.members import HEARTBEAT_INTERVAL_MS, SESSION_TIMEOUT_MS
 from bench.scenarios.scenario import Group, GroupLimits, Scenario, ScenarioTopic, Variant
 from bench.scenarios.values import Amount, Duration
-from bench.scenarios.verdict import COLUMNS
+from bench.scenarios.verdicts.conditions import RUN_MEASURES
+from bench.scenarios.verdicts.measures import MEASURES
+from bench.scenarios.verdicts.verdict import COLUMNS
 from protocol.stories.causes import Cause
 
 PAGE = (Path(__file__).parents[3] / "docs" / "scenarios.md").read_text()

@@ -9,7 +9,7 @@ from bench.scenarios.files import parse
 from bench.scenarios.plan import Life
 from bench.scenarios.record import CHECKS, LifeRecord, ScenarioRecord, costs
 from bench.scenarios.scenario import GroupLimits
-from bench.scenarios.verdict import LIMITS, judge
+from bench.scenarios.verdicts.verdict import LIMITS, judge
 from failover.drills.verdict import MemberTimeline
 from protocol.members.history import MemberHistoryEvent, MemberHistoryKind
 

@@ -15,10 +15,10 @@ from bench.rehearsals import runs
 from bench.rehearsals.comparison import Comparison
 from bench.rehearse import main
 from bench.scenarios import history, simulated
-from bench.scenarios.conditions import FailOn
 from bench.scenarios.files import names, parse
 from bench.scenarios.plan import expand
-from bench.scenarios.verdict import HistoryResult, judge
+from bench.scenarios.verdicts.conditions import FailOn
+from bench.scenarios.verdicts.verdict import HistoryResult, judge
 from bench.servers.processes import free_port
 from bench.servers.server import StartError
 from failover.drills.checked import DrillError
@@ -470,7 +470,7 @@ def test_a_history_that_is_there_is_refused_before_the_run_under_the_name_of_the
     monkeypatch.setattr(rehearse, "need_spark", lambda: None)
     monkeypatch.setattr(rehearse, "need_kafka", lambda: None)
     monkeypatch.setattr(runs, "_run", lambda planned, place, *_others: written(_others[-1][1]))
-    monkeypatch.setattr(rehearse, "_tell", lambda _asked, runs: SimpleNamespace(is_clean=True))
+    monkeypatch.setattr(rehearse, "_tell", lambda *_told: SimpleNamespace(is_clean=True))
     file.write_text(SMALL + VARIANTS)
     histories = tmp_path / "histories"
     named = []

@@ -18,7 +18,7 @@ from bench.scenarios.inference import InferredCause
 from bench.scenarios.plan import expand
 from bench.scenarios.record import GroupCosts, ScenarioRecord
 from bench.scenarios.scenario import BASE, NO_LIMITS, GroupLimits, Scenario
-from bench.scenarios.verdict import LIMITS, ScenarioVerdict, judge
+from bench.scenarios.verdicts.verdict import LIMITS, ScenarioVerdict, judge
 from tests.bench.rehearsals.shortened import fewer
 
 Costs = Mapping[str, GroupCosts]

@@ -9,7 +9,7 @@ from bench.scenarios.faults import Fault
 from bench.scenarios.files import found, parse
 from bench.scenarios.plan import MemberAction, expand
 from bench.scenarios.values import Protocol
-from bench.scenarios.verdict import judge
+from bench.scenarios.verdicts.verdict import judge
 from failover.simulation.nodes.network import Network
 from failover.simulation.nodes.process import Process
 from protocol.members.assignors import ClassicAssignor

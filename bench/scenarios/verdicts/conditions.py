@@ -7,14 +7,14 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from bench.scenarios.measures import MEASURES
+from bench.scenarios.verdicts.measures import MEASURES
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
-    from bench.scenarios.applications import GroupVerdict
     from bench.scenarios.scenario import Group
-    from bench.scenarios.verdict import ScenarioVerdict
+    from bench.scenarios.verdicts.applications import GroupVerdict
+    from bench.scenarios.verdicts.verdict import ScenarioVerdict
 
 
 class RunMeasure(NamedTuple):

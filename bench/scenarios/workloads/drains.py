@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
     from bench.scenarios.behaviours import Drain
-    from bench.scenarios.fleet import Fleet
-    from bench.scenarios.pods import Pod
+    from bench.scenarios.workloads.fleet import Fleet
+    from bench.scenarios.workloads.pods import Pod
 
 RETRY_MS: Final = 5_000
 """``kubectl drain`` asks again this long after an eviction was refused."""

@@ -9,12 +9,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from bench.scenarios.measures import MEASURES, figure
+from bench.scenarios.verdicts.measures import MEASURES, figure
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from bench.scenarios.verdict import ScenarioVerdict
+    from bench.scenarios.verdicts.verdict import ScenarioVerdict
 
 DECISIVE: Final = ("unavailable_member_seconds", "rebalances", "partitions_moved")
 """The measures that decide, in this order; a difference of less than one does not."""

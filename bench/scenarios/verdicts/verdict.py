@@ -7,17 +7,17 @@ from enum import Enum
 from typing import TYPE_CHECKING, Any, Final
 
 from bench.report.sentences import first_of
-from bench.scenarios.applications import GroupVerdict, applications
-from bench.scenarios.measures import MEASURES, figure
 from bench.scenarios.record import CHECKS, GroupCosts, costs, ended_early, faults_in
 from bench.scenarios.scenario import BASE
+from bench.scenarios.verdicts.applications import GroupVerdict, applications
+from bench.scenarios.verdicts.measures import MEASURES, figure
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from bench.scenarios.measures import Measure
     from bench.scenarios.record import ScenarioRecord
     from bench.scenarios.scenario import Group, Scenario
+    from bench.scenarios.verdicts.measures import Measure
 
 STALLED_MS: Final = 500
 """A stall of the members' process from here on is told."""

@@ -1,16 +1,16 @@
 """The pods of one application, whose processes start, stop and crash.
 
-What :mod:`bench.scenarios.controllers` decides is carried out here. Pure: time is an argument, and
-what happens later is handed over with its delay.
+What :mod:`bench.scenarios.workloads.controllers` decides is carried out here. Pure: time is an
+argument, and what happens later is handed over with its delay.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, Protocol
 
-from bench.scenarios.controllers import Deployment, StatefulSet
-from bench.scenarios.pods import Pod, PodState
 from bench.scenarios.scenario import WorkloadKind
+from bench.scenarios.workloads.controllers import Deployment, StatefulSet
+from bench.scenarios.workloads.pods import Pod, PodState
 
 if TYPE_CHECKING:
     import random

@@ -15,13 +15,13 @@ from heapq import heappop, heappush
 from itertools import islice
 from typing import TYPE_CHECKING, Protocol
 
-from bench.scenarios.pods import PodState
+from bench.scenarios.workloads.pods import PodState
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from bench.scenarios.pods import Pod
     from bench.scenarios.scenario import Group
+    from bench.scenarios.workloads.pods import Pod
 
 
 class Hands(Protocol):
