@@ -1,6 +1,6 @@
 """Write the scenario of a group that runs, on Rollcall or on Apache Kafka: a file to start from.
 
-Describe tells the type of the group, its members, their instance ids and what they are assigned;
+Describe tells the type of the group, its members, their instance ids, racks and assignments;
 the cluster tells how many partitions their topics have. It does not tell timeouts, nor how the pods
 are managed; what was guessed is a comment in the file.
 """
@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections import Counter
 from typing import TYPE_CHECKING, Final
 
 from actors.cli import admin
@@ -25,7 +26,7 @@ from protocol.members.assignors import ClassicAssignor
 from protocol.wire.errors import ErrorCode
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from actors.cli.descriptions import GroupDescription, MemberDescription
     from bench.rehearsals.guest import GuestCluster
@@ -36,6 +37,11 @@ SETTLE_S: Final = 120
 SHORTEST_S: Final = 300
 POD_S: Final = 10
 """About how long a StatefulSet takes to replace a pod, with the usual times."""
+
+UNSEEN_MAX: Final = 20
+RACKS_MAX: Final = 1_000
+NAME_LENGTH: Final = 100
+"""The most that the name of a topic may have in a scenario; of Kafka's it is 249."""
 
 _ORDINAL: Final = re.compile(r".*-\d+$")
 
@@ -56,7 +62,8 @@ def imported(cluster: GuestCluster, group_id: str) -> str:
             for each in found
             if each.error_code is ErrorCode.none and each.partitions
         }
-    return written(group, {name: partitions[name] for name in topics if name in partitions})
+    unseen = [name for name in topics if name not in partitions]
+    return written(group, {name: partitions[name] for name in topics if name in partitions}, unseen)
 
 
 def _topics(client: AdminClient, group: GroupDescription) -> list[str]:
@@ -73,23 +80,30 @@ def _held(member: MemberDescription) -> Sequence[tuple[str, int]]:
     return (*member.assigned, *(member.target or ()))
 
 
-def written(group: GroupDescription, partitions: Mapping[str, int]) -> str:
-    """Return a scenario file for a described group; raises DrillError if there can be none."""
+def written(
+    group: GroupDescription, partitions: Mapping[str, int], unseen: Sequence[str] = ()
+) -> str:
+    """Return a scenario file for a described group; raises DrillError if there can be none.
+
+    It reads these topics, and those ``unseen``, of which the cluster tells no partitions.
+    """
     if not group.members:
         raise DrillError(
             f"Group {group.group_id} has no members now: import it while its application runs."
         )
+    if unseen and not partitions:
+        names = ", ".join(map(_comment, unseen[:UNSEEN_MAX]))
+        raise DrillError(f"The cluster shows no topic that group {group.group_id} reads: {names}.")
     if not partitions:
         raise DrillError(f"Nothing tells which topics group {group.group_id} reads.")
-    for name in partitions:
-        if not re.fullmatch(NAME, name):
-            raise DrillError(f"Topic {name} cannot be in a scenario: its name is too long.")
-    text = "\n".join(_lines(group, partitions)) + "\n"
+    text = "\n".join(_lines(group, partitions, unseen)) + "\n"
     parse(_plain(group.group_id), text)
     return text
 
 
-def _lines(group: GroupDescription, partitions: Mapping[str, int]) -> Iterator[str]:
+def _lines(
+    group: GroupDescription, partitions: Mapping[str, int], unseen: Sequence[str]
+) -> Iterator[str]:
     ids = [each.instance_id for each in group.members if each.instance_id is not None]
     protocol = Protocol(group.group_type)
     is_static = len(ids) == len(group.members) and protocol in HAS_STATIC
@@ -100,16 +114,23 @@ def _lines(group: GroupDescription, partitions: Mapping[str, int]) -> Iterator[s
     about = f"A rolling deploy of {group.group_id}, as it was found: {members} members"
     yield f"about = {_text(about)}"
     yield f'duration = "{_duration_s(members if is_ordered else 0)}s"'
-    for topic, count in partitions.items():
-        yield f"\n[topics.{_text(topic)}]\npartitions = {count}"
+    for topic in unseen[:UNSEEN_MAX]:
+        yield f"# The cluster does not show the topic {_comment(topic)}, so it is left out."
+    if len(unseen) > UNSEEN_MAX:
+        yield f"# So are {len(unseen) - UNSEEN_MAX} others."
+    topics = _short(partitions)
+    for topic, short in topics.items():
+        yield f"\n[topics.{_text(short)}]{'' if short == topic else f'  # {topic}'}"
+        yield f"partitions = {partitions[topic]}"
     yield "\n[[groups]]"
     yield f"name = {_text(name)}"
-    yield f"topics = [{', '.join(_text(topic) for topic in partitions)}]"
+    yield f"topics = [{', '.join(map(_text, topics.values()))}]"
     yield f"protocol = {_text(protocol)}{_about_protocol(group)}"
     yield from _assignor(group)
     yield f"static = {str(is_static).lower()}{_about_ids(group, len(ids), is_static=is_static)}"
     yield f"workload = {_text(workload)}  # guessed from the instance ids"
     yield f"replicas = {members}"
+    yield from _racks(group, is_ordered=is_ordered)
     yield "# Describe does not tell these: set them as the application has them."
     yield '# start_time = "5s"'
     if protocol is Protocol.CLASSIC:
@@ -140,6 +161,45 @@ def _assignor(group: GroupDescription) -> Iterator[str]:
     else:
         used = ClassicAssignor.RANGE
         yield f"assignor = {_text(used)}  # they use {_comment(group.assignor)}"
+
+
+def _racks(group: GroupDescription, *, is_ordered: bool) -> Iterator[str]:
+    """Tell the racks of the members, those of a StatefulSet by their ordinals."""
+    members = list(group.members)
+    if is_ordered:
+        members.sort(key=lambda each: int((each.instance_id or "").rpartition("-")[2]))
+    racks = [_plain(each.rack_id) for each in members if each.rack_id]
+    if not racks:
+        return
+    if len(racks) < len(members):
+        yield f"# {len(racks)} of {len(members)} members tell a rack."
+        return
+    if len(racks) > RACKS_MAX:
+        counts = ", ".join(f"{count} on {rack}" for rack, count in sorted(Counter(racks).items()))
+        yield f"# The racks of so many members cannot be told: {_comment(counts)}."
+        return
+    yield f"racks = [{', '.join(map(_text, _in_turn(racks)))}]"
+    yield "# Those of the nodes, `racks` above the topics, are not told: set them, too."
+
+
+def _in_turn(racks: Sequence[str]) -> Sequence[str]:
+    """Return the shortest list of which these are the racks in turn."""
+    for count in range(1, len(racks)):
+        if all(rack == racks[place % count] for place, rack in enumerate(racks)):
+            return racks[:count]
+    return racks
+
+
+def _short(topics: Iterable[str]) -> dict[str, str]:
+    """Return the names of topics in a scenario: different ones, also of those that are too long."""
+    found: dict[str, str] = {}
+    for topic in topics:
+        if re.fullmatch(NAME, topic):
+            found[topic] = topic
+        else:
+            number = f"-{len(found)}"
+            found[topic] = f"{topic[: NAME_LENGTH - len(number)]}{number}"
+    return found
 
 
 def _about_ids(group: GroupDescription, ids: int, *, is_static: bool) -> str:

@@ -47,6 +47,7 @@ class MemberDescription:
     epoch: int | None = None
     target: tuple[TopicPartition, ...] | None = None
     is_upgraded: bool | None = None
+    rack_id: str | None = None
     process_id: str = ""
     tasks: Mapping[str, tuple[TopicPartition, ...]] = field(default_factory=dict)
     target_tasks: Mapping[str, tuple[TopicPartition, ...]] = field(default_factory=dict)
@@ -238,6 +239,7 @@ def _member(
         client_id=said.client_id,
         host=said.client_host,
         assigned=assigned,
+        rack_id=getattr(said, "rack_id", None) or None,  # not of classic members
     )
 
 

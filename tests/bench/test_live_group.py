@@ -1,5 +1,7 @@
 """``rollcall rehearse --from-group``: the scenario of a group that runs."""
 
+from dataclasses import replace
+
 import pytest
 
 from actors.cli.descriptions import GroupDescription, MemberDescription
@@ -105,7 +107,6 @@ def test_names_and_texts_of_clients_stay_within_their_lines() -> None:
     [
         (described(), {"orders": 6}, "Group orders has no members now"),
         (described(None), {}, "Nothing tells which topics group orders reads."),
-        (described(None), {"t" * 101: 1}, "cannot be in a scenario: its name is too long."),
     ],
 )
 def test_what_cannot_be_imported_is_told_in_one_sentence(
@@ -114,6 +115,56 @@ def test_what_cannot_be_imported_is_told_in_one_sentence(
     with pytest.raises(DrillError) as refused:
         written(group, partitions)
     assert sentence in str(refused.value)
+
+
+def test_what_the_cluster_does_not_show_is_said() -> None:
+    text = written(described(None), {"orders": 6}, ["hidden", "secret"])
+    assert parse("s", text).groups[0].topics == ("orders",)
+    for name in ("hidden", "secret"):
+        assert f"# The cluster does not show the topic {name}, so it is left out.\n" in text
+    many = written(described(None), {"orders": 6}, [f"t{number}" for number in range(23)])
+    assert "# So are 3 others.\n" in many
+    with pytest.raises(DrillError, match=r"shows no topic that group orders reads: a, b\."):
+        written(described(None), {}, ["a", "b"])
+
+
+def test_topics_with_long_names_are_shortened_and_stay_apart() -> None:
+    long = ["t" * 249, "t" * 248 + "u", "t" * 101]
+    group, text = read(described(None), **dict.fromkeys(long, 2))
+    assert len(set(group.topics)) == 3
+    assert all(len(name) == 100 for name in group.topics)
+    assert all(f"]  # {name}\n" in text for name in long)
+
+
+@pytest.mark.parametrize(
+    ("racks", "told"),
+    [
+        (("a", "b", "a", "b"), ("a", "b")),
+        (("a", "a", "a"), ("a",)),
+        (("a", "b", "b"), ("a", "b", "b")),
+        (("a", "b c"), ("a", "b-c")),
+        ((None, None), ()),
+        (("a", None), ()),
+        (tuple(f"r{number}" for number in range(1_001)), ()),
+    ],
+)
+def test_racks_are_those_of_the_members(
+    racks: tuple[str | None, ...], told: tuple[str, ...]
+) -> None:
+    group, text = read(on_racks(described(*(None for _ in racks), kind="consumer"), racks))
+    assert group.racks == told
+    assert ("1 of 2 members tell a rack" in text) == (racks == ("a", None))
+
+
+def test_racks_of_a_stateful_set_are_in_the_order_of_its_pods() -> None:
+    names = [f"orders-{number}" for number in (10, 2, 1, 0)]
+    group, _ = read(on_racks(described(*names, kind="consumer"), ("d", "c", "b", "a")))
+    assert group.racks == ("a", "b", "c", "d")
+
+
+def on_racks(group: GroupDescription, racks: tuple[str | None, ...]) -> GroupDescription:
+    members = zip(group.members, racks, strict=True)
+    return replace(group, members=tuple(replace(each, rack_id=rack) for each, rack in members))
 
 
 def test_groups_of_every_type_are_imported_from_a_live_cluster(

@@ -94,10 +94,10 @@ def without_epochs(found: dict[str, list[str]]) -> dict[str, list[str]]:
 
 
 def scenarios(groups: Groups, bootstrap: str) -> dict[str, str]:
-    """Return the scenarios that are made of two groups that run."""
+    """Return the scenarios that are made of the groups that run."""
     return {
         kind: done("rehearse", "--from-group", groups.group(kind), "--bootstrap", bootstrap)
-        for kind in ("classic", "consumer")
+        for kind in ("classic", "consumer", "share", "streams")
     }
 
 
