@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from bench.check import memory
-from bench.histories.session import MEMORY
+from bench.histories.session import MEMORY, check_settings
 from bench.interruption import Interrupted, interruptible
 from bench.pages.measured import add_report_option, write_bench_report
 from bench.rehearsals.masters import master
@@ -120,7 +120,7 @@ def _write(directory: Path, rows: int) -> None:
     try:
         directory.mkdir(parents=True, exist_ok=True)
         with told("Spark cannot make the history"):
-            session = local_session({"spark.driver.memory": MEMORY})
+            session = local_session(check_settings(rows))
             write_run(with_faults(made(session, shape), shape), shape.facts(RUN_ID), directory)
             session.stop()
     except (StartError, HistoryError, OSError) as error:
@@ -205,7 +205,7 @@ def _equal_costs(directory: Path) -> list[str]:
     (run,) = runs_in(directory)
     facts = read_facts(run)
     with told("Spark cannot compute the costs"):
-        session = local_session({"spark.driver.memory": MEMORY})
+        session = local_session(check_settings(sum(facts.rows.values())))
         looked_at = {group for each in groups.values() for group in each}
         rows = read_run(session, run, facts).where(F.col("group_id").isin(*looked_at))
         found = {

@@ -5,6 +5,7 @@ Commands import this module before it is known whether PySpark is there.
 
 from __future__ import annotations
 
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
 from bench.report.progress import note
@@ -27,6 +28,19 @@ PARTITION_ROWS: Final = 250_000
 """A history is split into a part for each so many rows: a task for fewer is not worth its start."""
 
 
+SMALL: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        "spark.driver.defaultJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+        "spark.sql.adaptive.enabled": "false",
+    }
+)
+"""For a history in one part: of its checks' time, most is Spark's planning, which Java compiles.
+
+The quick compiler, one thread that collects garbage, and plans that are made once take half of the
+processor time that they take otherwise.
+"""
+
+
 def check_settings(rows: int, memory: str = MEMORY) -> Mapping[str, str]:
     """Return the settings of a session that checks runs of at most so many rows."""
     partitions = min(SHUFFLE_PARTITIONS_MAX, 1 + rows // PARTITION_ROWS)
@@ -34,6 +48,7 @@ def check_settings(rows: int, memory: str = MEMORY) -> Mapping[str, str]:
         "spark.driver.memory": memory,
         "spark.sql.shuffle.partitions": str(partitions),
         "spark.sql.adaptive.coalescePartitions.parallelismFirst": "false",
+        **(SMALL if partitions == 1 else {}),
     }
 
 

@@ -8,6 +8,7 @@ pytest.importorskip("pyspark")
 
 from bench.histories.made import GROUPS_MIN, HistoryShape, made
 from bench.histories.planted import with_faults
+from bench.histories.session import check_settings
 from bench.histories.store import write_run
 
 SHAPE = HistoryShape(groups=GROUPS_MIN)
@@ -19,7 +20,7 @@ def session():
         pytest.skip("PySpark needs Java 17")
     from bench.load.spark import local_session
 
-    session = local_session()
+    session = local_session(check_settings(rows=0))
     yield session
     session.stop()
 

@@ -122,6 +122,8 @@ def test_an_amount_of_memory_is_checked(tmp_path, capsys):
 def test_a_history_is_split_into_few_parts_unless_it_is_large(rows, partitions):
     settings = check._settings(check._parser().parse_args(["d"]), rows)
     assert settings["spark.sql.shuffle.partitions"] == partitions
+    is_small = settings.get("spark.sql.adaptive.enabled") == "false"
+    assert is_small == (partitions == "1"), "plans are not made again for a small one"
 
 
 @pytest.mark.thorough
