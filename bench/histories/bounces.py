@@ -27,12 +27,36 @@ KEPT_BY: Final = ("classic", "consumer")
 
 
 def static_moved(history: PreparedHistory) -> DataFrame:
-    """Find static members that lost partitions in a restart, and nothing else had happened.
+    """Find members that lost partitions by the restart of a static one, and by nothing else.
 
-    Either no generation was new; or the one after that of the life before was, and since the
-    members of that one had joined, no member came, went, was expelled or joined by itself, and
-    nothing was done to the group but restarts of static members within their sessions.
+    The restarted member, or others. Either no generation was new; or the one after that of the
+    life before was, and since the members of that one had joined, no member came, went, was
+    expelled or joined by itself, and nothing was done to the group but restarts of static members
+    within their sessions.
     """
+    own = _own_losses(history)
+    same = own.where(F.col("generation_before") == F.col("generation"))
+    text = "%s restarted in generation %s and lost %s partitions, such as %s"
+    in_one = found(same, "member", "time_ms", text, "member", "generation", "count", "first")
+    is_known = F.col("protocol").isin(*KEPT_BY)
+    newer = _without_a_reason(history, own.where(is_known), _losses_of_others(history))
+    text = (
+        "%s restarted, generation %s was assigned though nothing else had happened, and it lost %s"
+        " partitions, such as %s"
+    )
+    of_own = found(newer.where("is_back"), "member", "time_ms", text, "member", "generation",
+                   "count", "first")  # fmt: skip
+    text = (
+        "%s lost partitions in generation %s, before which a static member had restarted, and"
+        " nothing else had happened: %s, such as %s"
+    )
+    of_others = found(newer.where(~F.col("is_back")), "member", "time_ms", text, "member",
+                      "generation", "count", "first")  # fmt: skip
+    return in_one.unionByName(of_own).unionByName(of_others)
+
+
+def _own_losses(history: PreparedHistory) -> DataFrame:
+    """Return what static members lost from one of their lives to the next."""
     in_order = Window.partitionBy("group_id", "instance_id").orderBy("time_ms", "life", "sequence")
     lost = (
         history.milestones.where(is_kind(Kind.ASSIGNED) & F.col("instance_id").isNotNull())
@@ -42,25 +66,45 @@ def static_moved(history: PreparedHistory) -> DataFrame:
         .withColumn("protocol_before", F.lag("protocol").over(in_order))
         .where(F.col("life_before") < F.col("life"))
         .where(F.col("protocol_before") == F.col("protocol"))  # an offline migration begins anew
-        .where(F.size("lost") > 0)
+    )
+    return _counted(lost)
+
+
+def _losses_of_others(history: PreparedHistory) -> DataFrame:
+    """Return what lives lost from one generation to the next that they were assigned in.
+
+    With epochs a member is told first what to give up, still in its old epoch.
+    """
+    in_order = Window.partitionBy(*LIFE, "protocol").orderBy("generation")
+    assigned = (
+        history.milestones.where(is_kind(Kind.ASSIGNED) & F.col("protocol").isin(*KEPT_BY))
+        .groupBy(*LIFE, "protocol", "generation")
+        .agg(
+            F.min("time_ms").alias("time_ms"),
+            F.flatten(F.collect_list("assigned")).alias("had"),
+            F.max_by("assigned", "sequence").alias("has"),
+        )
+    )
+    lost = assigned.withColumn("generation_before", F.lag("generation").over(in_order)).withColumn(
+        "lost", F.array_except(F.lag("had").over(in_order), F.col("has"))
+    )
+    return _counted(lost)
+
+
+def _counted(lost: DataFrame) -> DataFrame:
+    return (
+        lost.where(F.size("lost") > 0)
         .withColumn("count", F.size("lost"))
         .withColumn("first", F.element_at("lost", 1))
         .select(*LIFE, "protocol", "generation", "generation_before", "time_ms", "count", "first")
     )
-    same = lost.where(F.col("generation_before") == F.col("generation"))
-    text = "%s restarted in generation %s and lost %s partitions, such as %s"
-    in_one = found(same, "member", "time_ms", text, "member", "generation", "count", "first")
-    text = (
-        "%s restarted, generation %s was assigned though nothing else had happened, and it lost %s"
-        " partitions, such as %s"
-    )
-    newer = _without_a_reason(history, lost.where(F.col("protocol").isin(*KEPT_BY)))
-    in_next = found(newer, "member", "time_ms", text, "member", "generation", "count", "first")
-    return in_one.unionByName(in_next)
 
 
-def _without_a_reason(history: PreparedHistory, lost: DataFrame) -> DataFrame:
-    """Return members that lost partitions in the next generation, for which there is no reason."""
+def _without_a_reason(history: PreparedHistory, own: DataFrame, of_others: DataFrame) -> DataFrame:
+    """Return members that lost partitions in the next generation, for which there is no reason.
+
+    ``is_back``: the member itself had restarted within its session; otherwise another one had.
+    """
     told = history.milestones.where(is_kind(Kind.JOINED, Kind.ASSIGNED))
     in_order = Window.partitionBy("group_id").orderBy("generation")
     steps = (
@@ -73,20 +117,29 @@ def _without_a_reason(history: PreparedHistory, lost: DataFrame) -> DataFrame:
         .withColumn("generation_before", F.lag("generation").over(in_order))
         .withColumn("after_ms", F.lag("joined_ms").over(in_order))
     )
-    kept = history.once("bounces", _lives).where("is_back").select(*LIFE)
+    back = history.once("bounces", _lives).where("is_back")
+    restarts = back.select("group_id", F.col("started_ms").alias("restarted_ms"))
+    is_between = (F.col("restarted_ms") > F.col("after_ms")) & (
+        F.col("restarted_ms") <= F.col("first_ms")
+    )
+    bounced = steps.join(restarts, "group_id").where(is_between).select(*steps.columns).distinct()
+    keys = ["group_id", "generation", "generation_before"]
     moved = (
-        lost.join(steps, ["group_id", "generation", "generation_before"])
-        .join(kept, list(LIFE), "left_semi")
+        own.join(back.select(*LIFE), list(LIFE), "left_semi")
+        .join(steps, keys)
+        .withColumn("is_back", F.lit(True))
+        .unionByName(of_others.join(bounced, keys).withColumn("is_back", F.lit(False)))
         .localCheckpoint()
     )
     stirred = (
-        moved.select(*LIFE, "after_ms", "first_ms")
+        moved.select("group_id", "generation", "after_ms", "first_ms")
+        .distinct()
         .join(_stirs(history), "group_id")
         .where((F.col("from_ms") <= F.col("first_ms")) & (F.col("to_ms") > F.col("after_ms")))
-        .select(*LIFE)
+        .select("group_id", "generation")
         .distinct()
     )
-    return moved.join(stirred, list(LIFE), "left_anti")
+    return moved.join(stirred, ["group_id", "generation"], "left_anti")
 
 
 def _lives(history: PreparedHistory) -> DataFrame:

@@ -35,6 +35,9 @@ if TYPE_CHECKING:
 TICK_MS: Final = 1_000
 """Members heartbeat once a tick, and commit every second tick."""
 
+READ_TICKS: Final = 20
+"""So often somebody reads the committed offsets of each group, and in the end."""
+
 SESSION_MS: Final = 3 * TICK_MS
 PROTOCOLS: Final = ("classic", "consumer", "share", "streams")
 HAS_STATIC: Final = frozenset({"classic", "consumer"})
@@ -146,13 +149,25 @@ class _GroupTemplate:
         for number in range(shape.members):
             yield from self._member(number)
         if self.protocol != "share":
-            last = shape.ticks // 2 * 2
-            offsets = {
-                partition: last * TICK_MS + 500 + (TAKER if number == LEAVER else number)
-                for number in range(shape.members)
-                for partition in _partitions(number)
-            }
-            yield HistoryRow(FETCHED, end_ms, protocol=self.protocol, offsets=offsets)
+            for at_ms in (*range(READ_TICKS * TICK_MS, end_ms, READ_TICKS * TICK_MS), end_ms):
+                offsets = {
+                    partition: self._committed_ms(number, at_ms)
+                    for number in range(shape.members)
+                    for partition in _partitions(number)
+                }
+                yield HistoryRow(FETCHED, at_ms, asked_ms=at_ms - 3, protocol=self.protocol,
+                                 offsets=offsets)  # fmt: skip
+
+    def _committed_ms(self, number: int, at_ms: int) -> int:
+        """Return when the partitions of a member were last committed, by whoever had them then."""
+        shape, tick = self.shape, (at_ms - 1) // TICK_MS // 2 * 2
+        if number == LEAVER and tick > shape.left:
+            number = TAKER
+        elif number == SLEEPER and shape.frozen < tick <= shape.expelled:
+            tick = shape.frozen // 2 * 2
+        elif number == SLEEPER and shape.expelled < tick <= shape.back:
+            number = HEIR
+        return tick * TICK_MS + 500 + number
 
     def owned(self, number: int, generation: int) -> list[str]:
         """Return what a member owns in a generation."""

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 from pyspark.sql import functions as F  # noqa: N812 - as every PySpark program calls it
 
 from bench.histories.ownership import found
-from bench.histories.prepared import is_kind
+from bench.histories.prepared import asked_ms, is_kind
 from bench.histories.schema import COMMITTING, FETCHED, FINAL
 from protocol.members.history import MemberHistoryKind as Kind
 
@@ -26,31 +26,55 @@ REFUSALS: Final = (
 def lost_commits(history: PreparedHistory) -> DataFrame:
     """Find partitions whose acknowledged commit was not there when it was read later.
 
-    A commit of a partition that is not among the offsets that were read in the end is lost, too.
+    That it was committed over soon after does not matter: every read counts. A commit of a
+    partition that is not among the offsets that were read is lost, too.
     """
-    older = history.reads.where(F.col("offset") < F.col("acknowledged"))
-    read = history.rows.where(is_kind(FETCHED) & F.col("member").isNull())
-    there = read.select("group_id", F.explode(F.map_keys("offsets")).alias("partition"))
-    acknowledged = history.rows.where(is_kind(Kind.COMMITTED)).select(
-        "group_id", "time_ms", F.explode("offsets").alias("partition", "acknowledged")
-    )
-    was_read = read.select("group_id").distinct()  # what was read may be nothing
-    gone = (
-        acknowledged.groupBy("group_id", "partition")
-        .agg(F.max("acknowledged").alias("acknowledged"), F.max("time_ms").alias("at_ms"))
-        .join(was_read, "group_id", "left_semi")
-        .join(there, ["group_id", "partition"], "left_anti")
-        .withColumn("offset", F.lit(None).cast("bigint"))
-    )
+    older = _less_than(history, "acknowledged")
     columns = ("group_id", "partition", "at_ms", "acknowledged", "offset")
     text = "%s: %s was acknowledged, %s is there"
-    return found(older.select(*columns).unionByName(gone.select(*columns)), "partition", "at_ms",
-                 text, "partition", "acknowledged", "offset")  # fmt: skip
+    both = older.select(*columns).unionByName(_gone(history).select(*columns))
+    return found(both, "partition", "at_ms", text, "partition", "acknowledged", "offset")
+
+
+def _less_than(history: PreparedHistory, known: str) -> DataFrame:
+    """Return reads of less than was known; offsets are times, of members whose clocks differ."""
+    return history.reads.where(F.col("offset") < F.col(known) - history.facts.clock_error_ms)
+
+
+def _gone(history: PreparedHistory) -> DataFrame:
+    """Return partitions that were committed, and of which a later read returned nothing."""
+    commits = history.rows.where(is_kind(Kind.COMMITTED)).select(
+        "group_id", "time_ms", F.explode("offsets").alias("partition", "offset")
+    )
+    firsts = (
+        commits.groupBy("group_id", "partition")
+        .agg(F.min(F.struct("time_ms", "offset")).alias("first"))
+        .localCheckpoint()
+    )
+    of_group = firsts.groupBy("group_id").agg(
+        F.collect_list(F.struct("first.time_ms", "partition")).alias("committed")
+    )
+    at_ms = asked_ms() - history.facts.clock_error_ms
+    gone = (
+        history.rows.where(is_kind(FETCHED) & F.col("member").isNull())  # it may be nothing
+        .select("group_id", at_ms.alias("at_ms"), F.map_keys("offsets").alias("there"))
+        .join(of_group, "group_id")
+        .withColumn("before", F.filter("committed", lambda each: each["time_ms"] < F.col("at_ms")))
+        .select(
+            "group_id", "at_ms",
+            F.explode(F.array_except("before.partition", "there")).alias("partition"),
+        )
+        .groupBy("group_id", "partition").agg(F.min("at_ms").alias("at_ms"))
+    )  # fmt: skip
+    return gone.join(firsts, ["group_id", "partition"]).select(
+        "group_id", "partition", "at_ms", F.col("first.offset").alias("acknowledged"),
+        F.lit(None).cast("bigint").alias("offset"),
+    )  # fmt: skip
 
 
 def rolled_back(history: PreparedHistory) -> DataFrame:
     """Find partitions whose committed offset was less than it had been when it was read before."""
-    older = history.reads.where(F.col("offset") < F.col("read_before"))
+    older = _less_than(history, "read_before")
     return found(older, "partition", "at_ms", "%s: %s was read, and later %s", "partition",
                  "read_before", "offset")  # fmt: skip
 

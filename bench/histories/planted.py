@@ -16,6 +16,7 @@ from bench.histories.made import (
     HEIR,
     LEAVER,
     PROTOCOLS,
+    READ_TICKS,
     RESTARTER,
     SLEEPER,
     TAKER,
@@ -45,6 +46,9 @@ LATE_TICKS: Final = 6
 
 NOTHING: Final = "array()"
 """SQL for an assignment without partitions."""
+
+WHOLE: Final = f"array('t-{2 * STEADY}', 't-{2 * STEADY + 1}')"
+"""SQL for that of the steady member."""
 
 
 class PlantedFault(NamedTuple):
@@ -175,11 +179,21 @@ def _lost(rows: DataFrame, _shape: HistoryShape) -> DataFrame:
     return _changed(rows, is_kind(FETCHED), offsets="transform_values(offsets, (_, at) -> at - 1)")
 
 
+def _committed_over(rows: DataFrame, shape: HistoryShape) -> DataFrame:  # noqa: ARG001 - as all
+    """Let somebody read once more what was there before the last commits; members commit on."""
+    at_ms = READ_TICKS * TICK_MS
+    return _more(rows, is_kind(FETCHED) & (F.col("time_ms") == at_ms), at_ms + 700)
+
+
+def _last_read(shape: HistoryShape) -> Column:
+    return is_kind(FETCHED) & (F.col("time_ms") > shape.ticks * TICK_MS)
+
+
 def _rolled_back(rows: DataFrame, shape: HistoryShape) -> DataFrame:
     """Let offsets be read that are not there in the end, of a commit without an answer."""
     more = "transform_values(offsets, (_, at) -> at + 5)"
     at_ms = shape.ticks * TICK_MS + 900
-    read = _more(rows, is_kind(FETCHED), at_ms, offsets=more)
+    read = _more(rows, _last_read(shape), at_ms, offsets=more)
     return _of_steady(read, is_kind(FETCHED) & (F.col("time_ms") == at_ms), at_ms - 10,
                       kind=f"'{Kind.COMMIT_FAILED}'", error="'disconnected'")  # fmt: skip
 
@@ -204,9 +218,9 @@ def _refused_and_written(rows: DataFrame, shape: HistoryShape) -> DataFrame:
     """Refuse a commit, and let its offsets be there in the end all the same."""
     more = "transform_values(offsets, (_, at) -> at + 5)"
     at_ms = shape.ticks * TICK_MS + 800
-    refused = _of_steady(rows, is_kind(FETCHED), at_ms, kind=f"'{Kind.COMMIT_FAILED}'",
+    refused = _of_steady(rows, _last_read(shape), at_ms, kind=f"'{Kind.COMMIT_FAILED}'",
                          error="'illegal_generation'", offsets=more)  # fmt: skip
-    return _changed(refused, is_kind(FETCHED), offsets=more)
+    return _changed(refused, _last_read(shape), offsets=more)
 
 
 def _moved(rows: DataFrame, shape: HistoryShape) -> DataFrame:
@@ -220,14 +234,23 @@ def _moved(rows: DataFrame, shape: HistoryShape) -> DataFrame:
 
 def _moved_for_nothing(rows: DataFrame, shape: HistoryShape) -> DataFrame:
     """Let the restart of a static member cause a rebalance, in which it changes its place."""
+    return _swapped_in(_bounced(rows, shape), 5, RESTARTER, STEADY)
+
+
+def _others_moved(rows: DataFrame, shape: HistoryShape) -> DataFrame:
+    """Let it cause a rebalance in which it keeps its place, and two others change theirs."""
+    return _swapped_in(_bounced(rows, shape), 5, STEADY, OTHER)
+
+
+def _bounced(rows: DataFrame, shape: HistoryShape) -> DataFrame:
+    """Let the restart of a static member cause a rebalance, with the same assignment."""
     since_ms = shape.restarted * TICK_MS + 600
     others = _assigned(RESTARTER, 4) | _assigned(LEAVER, 4) | (F.col("life") == 2)
     is_early = F.col("time_ms") < since_ms
     last = is_kind(Kind.ASSIGNED) & (F.col("generation") == 4) & is_early & ~others
     again = _more(rows, last, since_ms + 80, generation=5, revoked="null")
     told = is_kind(Kind.JOINED, Kind.ASSIGNED, Kind.HEARTBEAT, FINAL)
-    later = _changed(again, told & (F.col("time_ms") > since_ms), generation=5)
-    return _swapped_in(later, 5, RESTARTER, STEADY)
+    return _changed(again, told & (F.col("time_ms") > since_ms), generation=5)
 
 
 def _left_out(rows: DataFrame, shape: HistoryShape) -> DataFrame:
@@ -235,6 +258,39 @@ def _left_out(rows: DataFrame, shape: HistoryShape) -> DataFrame:
     less = "slice(assigned, 2, 100)"
     where = _assigned(STEADY, 4)
     return _changed(_once_more(rows, shape), where, owned=less, assigned=less)
+
+
+def _left_out_in_churn(rows: DataFrame, shape: HistoryShape) -> DataFrame:
+    """Do the same while the group rebalances again and again."""
+    less = "slice(assigned, 2, 100)"
+    rows = _changed(rows, _assigned(STEADY, 4), owned=less, assigned=less)
+    for number in range(1, 5):
+        rows = _rebalanced(rows, 4 + number, (shape.left + 2 * number) * TICK_MS + 900)
+    whole = _rebalanced(rows, 9, shape.ticks * TICK_MS + 700)
+    return _changed(whole, _assigned(STEADY, 9), owned=WHOLE, assigned=WHOLE)
+
+
+def _left_out_soon(rows: DataFrame, shape: HistoryShape) -> DataFrame:
+    """Give a partition to nobody in a generation that lasts for a tenth of a second."""
+    less, at_ms = "slice(assigned, 2, 100)", shape.ticks * TICK_MS + 200
+    for generation in (5, 6):
+        rows = _rebalanced(rows, generation, at_ms + 100 * generation)
+        rows = _more(rows, _assigned(STEADY, generation), at_ms + 100 * generation - 50,
+                     kind=f"'{Kind.JOINED}'", assigned="null", owned="null")  # fmt: skip
+    rows = _changed(rows, _assigned(STEADY, 5), owned=less, assigned=less)
+    return _changed(rows, _assigned(STEADY, 6), owned=WHOLE, assigned=WHOLE)
+
+
+def _rebalanced(rows: DataFrame, generation: int, at_ms: int) -> DataFrame:
+    """Let the group have another generation, with the assignment of the one before."""
+    has_ended = (F.col("life") == 1) & (
+        (F.col("protocol").isin(*HAS_STATIC) & (F.col("member") == f"m-{RESTARTER}"))
+        | ((F.col("protocol") == "classic") & (F.col("member") == f"m-{TWIN}"))
+    )
+    last = is_kind(Kind.ASSIGNED) & (F.col("generation") == generation - 1) & ~has_ended
+    again = _more(rows, last, at_ms, generation=generation, revoked="null")
+    told = is_kind(Kind.JOINED, Kind.ASSIGNED, Kind.HEARTBEAT, FINAL)
+    return _changed(again, told & (F.col("time_ms") > at_ms), generation=generation)
 
 
 def _foreign(rows: DataFrame, _shape: HistoryShape) -> DataFrame:
@@ -420,12 +476,15 @@ FAULTS: Final[Mapping[str, PlantedFault]] = {
     "no-owner": PlantedFault("share", _forgotten),
     "ended-early": PlantedFault("share", _ended_early),
     "incomplete": PlantedFault("streams", _left_out),
+    "incomplete: churn": PlantedFault("streams", _left_out_in_churn),
+    "incomplete: short": PlantedFault("classic", _left_out_soon),
     "foreign-partition": PlantedFault("streams", _foreign),
     "backward": PlantedFault("streams", _older),
     "backward: static": PlantedFault("classic", _newcomer_behind),
     "backward: another": PlantedFault("streams", _joined_behind),
     "lost-commit": PlantedFault("classic", _lost),
     "lost-commit: all": PlantedFault("classic", _all_gone),
+    "lost-commit: committed over": PlantedFault("consumer", _committed_over),
     "rolled-back": PlantedFault("streams", _rolled_back),
     "uncommitted": PlantedFault("classic", _refused_and_written),
     "never-read": PlantedFault("streams", _never_read),
@@ -433,6 +492,7 @@ FAULTS: Final[Mapping[str, PlantedFault]] = {
     "static-moved: new generation": PlantedFault(
         "consumer", _moved_for_nothing, ("static-rebalanced",)
     ),
+    "static-moved: others": PlantedFault("consumer", _others_moved, ("static-rebalanced",)),
     "static-rebalanced": PlantedFault("consumer", _once_more),
     "fenced-came-back": PlantedFault("classic", _served),
     "fenced-wrongly": PlantedFault("classic", _fenced),

@@ -230,13 +230,15 @@ def _reads(history: PreparedHistory) -> DataFrame:
     """Each read of a partition's committed offset, with what was known when it was sent.
 
     ``acknowledged``: the greatest offset whose commit was acknowledged before; ``read_before``:
-    the greatest offset that was read before.
+    the greatest offset that was read before. Where clocks differ, only what is surely before
+    counts.
     """
     rows = history.rows.where(is_kind(Kind.COMMITTED, FETCHED))
     answers = rows.select("group_id", "kind", F.col("time_ms").alias("at_ms"), F.explode("offsets"))
     reads = rows.where(is_kind(FETCHED)).select(
-        "group_id", F.lit(_READ).alias("kind"), asked_ms().alias("at_ms"), F.explode("offsets")
-    )
+        "group_id", F.lit(_READ).alias("kind"),
+        (asked_ms() - history.facts.clock_error_ms).alias("at_ms"), F.explode("offsets"),
+    )  # fmt: skip
     before = (
         Window.partitionBy("group_id", "key")
         .orderBy("at_ms")
