@@ -57,7 +57,7 @@ CHECKS: Final[Mapping[str, HistoryCheck]] = {
         ownership.ended_early,
     ),
     "incomplete": HistoryCheck(
-        "A partition had no owner for long, though every member had its assignment.",
+        "A partition had no owner for long, or in a generation, though every member had its assignment.",
         Severity.BROKEN, "Kafka's test_valid_assignment",
         settled.incomplete,
     ),
@@ -92,7 +92,7 @@ CHECKS: Final[Mapping[str, HistoryCheck]] = {
         offsets.never_read,
     ),
     "static-moved": HistoryCheck(
-        "A static member lost partitions in a restart, and nothing else had happened.",
+        "A member lost partitions by the restart of a static one, and nothing else had happened.",
         Severity.BROKEN, "KIP-345, Kafka's test_static_consumer_bounce",
         bounces.static_moved,
     ),

@@ -82,7 +82,7 @@ def test_every_life_group_and_change_has_its_rows(run):
     scenario, record, rows = run
     kinds = [row.kind for row in rows]
     assert kinds.count(GROUP) == len(scenario.groups)
-    assert [row.cause for row in rows if row.kind == FAULT] == ["kill node 0"]
+    assert [row.cause for row in rows if row.kind == FAULT] == [str(record.faults[0])]
     assert kinds.count(STARTED) == len(record.lives)
     assert kinds.count(FINAL) == sum(each.timeline.seen_ms is not None for each in record.lives)
     assert {row.group_id for row in rows if row.kind == FETCHED} == {*GROUPS} - {"shares"}
