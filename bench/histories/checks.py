@@ -57,7 +57,7 @@ CHECKS: Final[Mapping[str, HistoryCheck]] = {
         ownership.ended_early,
     ),
     "incomplete": HistoryCheck(
-        "A partition had no owner for long, or in a generation, though every member had its assignment.",
+        "A partition had no owner for long, or in a generation, though all had their assignments.",
         Severity.BROKEN, "Kafka's test_valid_assignment",
         settled.incomplete,
     ),

@@ -47,9 +47,6 @@ LATE_TICKS: Final = 6
 NOTHING: Final = "array()"
 """SQL for an assignment without partitions."""
 
-WHOLE: Final = f"array('t-{2 * STEADY}', 't-{2 * STEADY + 1}')"
-"""SQL for that of the steady member."""
-
 
 class PlantedFault(NamedTuple):
     """One row: the protocol of a group that can have the fault, and what plants it in its rows.
@@ -262,35 +259,55 @@ def _left_out(rows: DataFrame, shape: HistoryShape) -> DataFrame:
 
 def _left_out_in_churn(rows: DataFrame, shape: HistoryShape) -> DataFrame:
     """Do the same while the group rebalances again and again."""
-    less = "slice(assigned, 2, 100)"
-    rows = _changed(rows, _assigned(STEADY, 4), owned=less, assigned=less)
-    for number in range(1, 5):
-        rows = _rebalanced(rows, 4 + number, (shape.left + 2 * number) * TICK_MS + 900)
-    whole = _rebalanced(rows, 9, shape.ticks * TICK_MS + 700)
-    return _changed(whole, _assigned(STEADY, 9), owned=WHOLE, assigned=WHOLE)
+    times = {4 + number: (shape.left + 2 * number) * TICK_MS + 900 for number in range(1, 5)}
+    times[9] = shape.ticks * TICK_MS + 700
+    less, is_whole = "slice(assigned, 2, 100)", F.col("generation").isin(*range(1, 4), 9)
+    rows = _rebalanced(rows, times)
+    return _changed(rows, _of(STEADY, Kind.ASSIGNED) & ~is_whole, owned=less, assigned=less)
 
 
 def _left_out_soon(rows: DataFrame, shape: HistoryShape) -> DataFrame:
     """Give a partition to nobody in a generation that lasts for a tenth of a second."""
-    less, at_ms = "slice(assigned, 2, 100)", shape.ticks * TICK_MS + 200
-    for generation in (5, 6):
-        rows = _rebalanced(rows, generation, at_ms + 100 * generation)
-        rows = _more(rows, _assigned(STEADY, generation), at_ms + 100 * generation - 50,
-                     kind=f"'{Kind.JOINED}'", assigned="null", owned="null")  # fmt: skip
-    rows = _changed(rows, _assigned(STEADY, 5), owned=less, assigned=less)
-    return _changed(rows, _assigned(STEADY, 6), owned=WHOLE, assigned=WHOLE)
+    less, at_ms = "slice(assigned, 2, 100)", shape.ticks * TICK_MS + 700
+    joins = {5: at_ms - 50, 6: at_ms + 50}
+    joined = _repeated(rows, _assigned(STEADY, 4), joins, kind=f"'{Kind.JOINED}'", owned="null",
+                       assigned="null")  # fmt: skip
+    again = _rebalanced(rows, {5: at_ms, 6: at_ms + 100}).unionByName(joined)
+    return _changed(again, _assigned(STEADY, 5), owned=less, assigned=less)
 
 
-def _rebalanced(rows: DataFrame, generation: int, at_ms: int) -> DataFrame:
-    """Let the group have another generation, with the assignment of the one before."""
+def _rebalanced(rows: DataFrame, times: Mapping[int, int]) -> DataFrame:
+    """Let the group have further generations at these times, with the assignment of the fourth."""
     has_ended = (F.col("life") == 1) & (
         (F.col("protocol").isin(*HAS_STATIC) & (F.col("member") == f"m-{RESTARTER}"))
         | ((F.col("protocol") == "classic") & (F.col("member") == f"m-{TWIN}"))
     )
-    last = is_kind(Kind.ASSIGNED) & (F.col("generation") == generation - 1) & ~has_ended
-    again = _more(rows, last, at_ms, generation=generation, revoked="null")
-    told = is_kind(Kind.JOINED, Kind.ASSIGNED, Kind.HEARTBEAT, FINAL)
-    return _changed(again, told & (F.col("time_ms") > at_ms), generation=generation)
+    last = is_kind(Kind.ASSIGNED) & (F.col("generation") == 4) & ~has_ended
+    newest = [F.when(F.col("time_ms") > times[each], each) for each in sorted(times, reverse=True)]
+    is_told = is_kind(Kind.JOINED, Kind.ASSIGNED, Kind.HEARTBEAT, FINAL)
+    told = F.when(is_told, F.coalesce(*newest, "generation")).otherwise(F.col("generation"))
+    return rows.withColumn("generation", told.cast("int")).unionByName(
+        _repeated(rows, last, times, revoked="null")
+    )
+
+
+def _repeated(
+    rows: DataFrame, like: Column, times: Mapping[int, int], **columns: object
+) -> DataFrame:
+    """Return rows like others, once for each of these generations, at its time.
+
+    One table for all: a plan that adds rows again and again doubles each time.
+    """
+    each = F.create_map(*(F.lit(one) for pair in times.items() for one in pair))
+    values = {"asked_ms": "time_ms - 1", "sequence": "time_ms", **columns}
+    return (
+        rows.where(like)
+        .drop("generation", "time_ms")
+        .select("*", F.explode(each).alias("generation", "at_ms"))
+        .withColumn("time_ms", F.col("at_ms").cast("bigint"))
+        .withColumns({name: _value(name, new) for name, new in values.items()})
+        .select(*COLUMNS)
+    )
 
 
 def _foreign(rows: DataFrame, _shape: HistoryShape) -> DataFrame:

@@ -112,8 +112,8 @@ KINDS: Final[Mapping[str, str]] = {
     ENDED: "the run ended the life: its process was told to stop, or was killed",
     FINAL: "what the member held when the run ended; lives that ended before have none",
     COMMITTING: "a commit had no answer yet when the life, or the record of it, ended",
-    FETCHED: "committed offsets as the coordinator returned them, beside the members and in the end",
-    CHANGE: "the run changed a group: a deploy, a restart, more members; each time, and the end of it",
+    FETCHED: "committed offsets as the coordinator returned them, during the run and in the end",
+    CHANGE: "the run changed a group: a deploy, a restart, more members; also its end",
     FAULT: "the run did something to the cluster, or ended that",
 }
 """What each kind of row says."""
