@@ -37,7 +37,17 @@ RACE: Final = Tolerated(
     ("causes",),
     "members with the same instance id start at once: who has it first is a matter of luck.",
 )
+LEADER: Final = Tolerated(
+    ("rebalances", "causes"),
+    "a pod that crashes may be the leader of the next generation: nobody assigns it then.",
+)
+EXPIRY: Final = Tolerated(
+    ("causes",),
+    "the sessions of pods that crashed end while others join: a batch may have both.",
+)
 TOLERATED: Final[Mapping[tuple[str, str], Tolerated]] = {
+    ("kafka-consumer-bounce", "modern"): EXPIRY,
+    ("kafka-static-bounce", "dynamic"): LEADER,
     ("kafka-static-fencing", "static"): RACE,
     ("kafka-static-fencing", "modern"): RACE,
 }

@@ -20,9 +20,10 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 
 from bench.paths import TOP
+from bench.rehearsals.agreement import disagreements
 from bench.rehearsals.results import read_result
 from bench.result_files import write_aside
-from bench.scenarios.files import names
+from bench.scenarios.files import found_variants, names
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -66,6 +67,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     }
     page = PAGE.read_text("utf-8")
     write_aside(PAGE, with_table(page, table(found, rows_of(page))))
+    for sentence in differences(found):
+        print(sentence)
     return 0 if all(found[name][0] is not None for name in asked.only) else 1
 
 
@@ -90,6 +93,22 @@ def _commit() -> str:
     words = ["git", "-C", str(TOP), "describe", "--always", "--dirty", "--abbrev=10", "--exclude=*"]
     done = subprocess.run(words, capture_output=True, text=True, check=False)
     return done.stdout.strip() or "unknown"
+
+
+def differences(
+    found: Mapping[str, Sequence[Mapping[str, Any] | None]],
+) -> Iterator[str]:
+    """Say where the real and the simulated run of a group disagree."""
+    for name, documents in found.items():
+        real, simulated = map(runs_of, documents)
+        for variant, scenario in found_variants(name).items():
+            ran, planned = (
+                each.get(variant, {"groups": {}})["groups"] for each in (real, simulated)
+            )
+            for group in scenario.groups:
+                if group.name in ran and group.name in planned:
+                    said = disagreements(name, group, ran[group.name], planned[group.name])
+                    yield from (f"{name}, {variant}: {each}" for each in said)
 
 
 def table(

@@ -12,6 +12,7 @@ from bench.rehearsals.both_times import (
     MEASURED,
     PAGE,
     ages,
+    differences,
     rows_of,
     table,
     with_table,
@@ -128,6 +129,22 @@ def test_the_date_and_the_commit_are_kept_with_the_result(tmp_path, monkeypatch)
     assert document["run"] == "real"
     assert document[MEASURED]["commit"] == "a1b2c3"
     assert re.fullmatch(r"20\d\d-\d\d-\d\d", document[MEASURED]["date"])
+
+
+def test_it_is_told_where_real_and_simulated_run_disagree() -> None:
+    def of(how: str, rebalances: int) -> dict:
+        paid = {"members": 3, "failed": 0, "causes": {"joined": rebalances}, "exceeded": []}
+        groups = {"dynamic": {**paid, "rebalances": rebalances}}
+        return {"runs": [{"run": how, "variant": "base", "clean": True, "groups": groups}]}
+
+    found = {
+        "zombie": (None, of("simulated", 2)),
+        "rolling-deploy": (of("real", 3), of("simulated", 4)),
+    }
+    assert [*differences(found)] == [
+        "rolling-deploy, base: rebalances of dynamic: real 3, simulated 4",
+        "rolling-deploy, base: causes of dynamic: real {'joined': 3}, simulated {'joined': 4}",
+    ]
 
 
 def test_only_what_is_between_the_marks_changes() -> None:
