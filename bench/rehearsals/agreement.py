@@ -45,7 +45,12 @@ EXPIRY: Final = Tolerated(
     ("causes",),
     "the sessions of pods that crashed end while others join: a batch may have both.",
 )
+REJOIN: Final = Tolerated(
+    ("causes",),
+    "a cooperative member that rejoins after a revocation may do so while another one joins.",
+)
 TOLERATED: Final[Mapping[tuple[str, str], Tolerated]] = {
+    ("kafka-consumer-migration", "upgrade"): REJOIN,
     ("kafka-consumer-bounce", "modern"): EXPIRY,
     ("kafka-static-bounce", "dynamic"): LEADER,
     ("kafka-static-fencing", "static"): RACE,
