@@ -117,7 +117,7 @@ def table(
 ) -> str:
     """Return the rows; for each scenario are given a real and a simulated run's document.
 
-    Without a real run, rows that are in ``before`` are kept; with neither, all of them.
+    Without a real run, that of a row in ``before`` is kept; with neither, all of them.
     """
     rows: list[tuple[str, ...]] = [HEAD, ("---", "---", "---", "--:", "--:", "---", "---")]
     for name, documents in found.items():
@@ -132,9 +132,12 @@ def table(
             for group, several in _applications(pair).items():
                 beside = [_figures(each) for each in several]
                 which = ("" if len(variants) == 1 else variant, group)
+                if which in old:
+                    simulated = (*(beside[1]), "yes" if pair[1] and pair[1]["clean"] else "no")
+                    rows.append(_renewed(old[which], simulated))
+                    continue
                 rows.append(
-                    old.get(which)
-                    or (
+                    (
                         f"`{name}`",
                         *which,
                         _both([each[0] for each in beside], several),
@@ -144,6 +147,16 @@ def table(
                     )
                 )
     return "\n".join(f"| {' | '.join(row)} |" for row in rows)
+
+
+def _renewed(row: tuple[str, ...], simulated: Sequence[str]) -> tuple[str, ...]:
+    """Return a row with what its real run cost, and other words of the simulated one."""
+    real = [cell.split(" / ")[0] for cell in row[3:6]]
+    cells = (
+        one if one == other else f"{one} / {other}"
+        for one, other in zip(real, simulated, strict=True)
+    )
+    return (*row[:3], *cells, row[6])
 
 
 def _when(document: Mapping[str, Any] | None) -> str:

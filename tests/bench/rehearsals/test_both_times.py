@@ -108,12 +108,12 @@ def test_above_the_table_is_how_old_its_real_runs_are() -> None:
     ]  # fmt: skip
 
 
-def test_what_was_run_in_virtual_time_only_keeps_the_rows_of_its_real_run() -> None:
+def test_what_was_run_in_virtual_time_only_keeps_what_its_real_run_cost() -> None:
     real = dated({"runs": [run("real", "base", 2), run("real", "gone", 2)]}, "2026-11-28", "a1b2c3")
     page = with_table(f"{BEGIN}\nold\n{END}", table({"s": (real, None)}))
     simulated = {"runs": [run("simulated", "base", 1), run("simulated", "new", 5)]}
     rows = table({"s": (None, simulated)}, rows_of(page)).splitlines()[2:]
-    assert rows[0] == "| `s` | base | a | 4 / - | 3.0 / - | yes / - | 2026-11-28, a1b2c3 |"
+    assert rows[0] == "| `s` | base | a | 4 / 2 | 3.0 | yes | 2026-11-28, a1b2c3 |"
     assert rows[2] == "| `s` | new | a | - / 10 | - / 3.0 | - / yes | - |"
     assert len(rows) == 4, "a variant that there is no more has no rows"
 
