@@ -36,7 +36,7 @@ def left_out(history: PreparedHistory, groups: DataFrame) -> DataFrame:
     to the coordinator, and its answer to nobody.
     """
     missing = history.once("left-out", lambda each: _missing(each, groups))
-    excused = reduce_to_generations(
+    excused = _generations_in(
         _unassigned(history), _unanswered(history, missing), _disturbed(history, missing)
     )
     bad = missing.join(excused, list(GENERATION), "left_anti")
@@ -44,7 +44,7 @@ def left_out(history: PreparedHistory, groups: DataFrame) -> DataFrame:
     return found(bad, "partition", "last_ms", text, "partition", "generation")
 
 
-def reduce_to_generations(*each: DataFrame) -> DataFrame:
+def _generations_in(*each: DataFrame) -> DataFrame:
     """Return the generations in some of these tables."""
     one, *others = (rows.select(*GENERATION) for rows in each)
     for other in others:
