@@ -33,6 +33,7 @@ configs = { "group.initial.rebalance.delay.ms" = "0" }
 [[groups]]
 name = "shop"
 topics = ["t"]
+start_time = "1s"
 heartbeat_interval_ms = 500
 behaviours = [
     { do = "scale", at = "3s", replicas = 4 },

@@ -379,6 +379,7 @@ duration = "4s"
 topics.rehearsed.partitions = 4
 [[groups]]
 name = "rehearsed"
+start_time = "1s"
 topics = ["rehearsed"]
 heartbeat_interval_ms = 500
 behaviours = [{ do = "scale", at = "2s", replicas = 4 }]
