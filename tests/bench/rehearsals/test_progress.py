@@ -3,6 +3,8 @@
 from collections import Counter
 from types import SimpleNamespace
 
+import pytest
+
 from bench.load.stability import GroupShare
 from bench.rehearsals import real
 from bench.rehearsals.crowd import ERRORS, HEARTBEATS, LATE_REQUESTS
@@ -19,7 +21,9 @@ topics = ["t"]
 """
 
 
-def test_a_line_tells_how_many_have_started_joined_and_got_partitions() -> None:
+def test_a_line_tells_how_many_have_started_joined_and_got_partitions(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     scenario, told = parse("s", SCENARIO), []
     stage = SimpleNamespace(bootstrap=(("127.0.0.1", 1),), versions={}, command_config=None)
     play = real._Play(scenario, expand(scenario), stage, lambda at, text: told.append((at, text)))
@@ -31,6 +35,7 @@ def test_a_line_tells_how_many_have_started_joined_and_got_partitions() -> None:
         counts=lambda: Counter({HEARTBEATS: 50, ERRORS: 1, LATE_REQUESTS: 4}),
         missing=lambda: 0,
     )
-    play._progress(10_000, crowd)
+    monkeypatch.setattr(play, "_now_ms", lambda: 10_000.4)
+    play._progress(crowd)
     said = "7 members, 5 joined, 4 with partitions, 5 heartbeats/s, 1 errors, 0 faults, 4 late"
     assert told == [(10_000, said)]
