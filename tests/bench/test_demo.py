@@ -153,8 +153,8 @@ def test_the_story_is_told_to_its_end(
     monkeypatch.setattr(demo, "found", lambda name: shortened(fewer(found(name), 100), 2))
     page = tmp_path / "page.html"
     code = main(["--report", str(page)])
-    told = capsys.readouterr().out
-    assert code == 0, told
+    told, said = capsys.readouterr()
+    assert code == 0, told + said
     happens = (
         "Starting three coordinators ...",
         "bad: flap",
