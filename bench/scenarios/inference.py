@@ -273,9 +273,13 @@ def _end(
 
 
 def _is_followed(each: RecordedLife, after: RecordedLife, session_ms: int | None) -> bool:
-    """Whether a static member was back before its session ended, as far as can be known."""
-    if session_ms is None:
-        return _first_told(after) == _last_told(each)
+    """Whether a static member was back before its session ended, as far as can be known.
+
+    One that was refused is not back.
+    """
+    first = _first_told(after)
+    if session_ms is None or first is None:
+        return first == _last_told(each)
     return after.started_ms <= _heard_ms(each) + session_ms
 
 
