@@ -7,11 +7,13 @@ now is tried again for a while, as in virtual time, and so is an end that does n
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 
 from actors.errors import CommandError
 from bench.client.due_times import is_late
 from bench.rehearsals.side_work import SideWork
+from bench.scenarios.done_faults import FaultLog
 from bench.scenarios.faults import word_of
 from bench.scenarios.retries import retry, retry_end
 from failover.drills.checked import DrillError
@@ -27,12 +29,16 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FaultClock:
-    """What faults need of the run: its time, what is due later, who is hit, and who is told."""
+    """What faults need of the run: its time, what is due later, who is hit, and who is told.
+
+    ``inflicted`` is called when a fault has begun, by the thread in which it did.
+    """
 
     now_ms: Callable[[], float]
     later: Callable[[int, Callable[[], None]], None]
     coordinator: Callable[[Fault], int | None]
     say: Callable[[int, str], None]
+    inflicted: Callable[[], None]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,8 +59,8 @@ class LiveFaults:
         self._stage = stage
         self._clock = clock
         self._work = work
-        self.count = 0
-        """How many have happened."""
+        self.log = FaultLog()
+        """Those that have happened."""
         self.late = 0
         """How many beginnings and ends this machine was late for."""
         self.missed: list[str] = []
@@ -84,9 +90,11 @@ class LiveFaults:
         if node is None or is_over:
             return _Tried(at_ms=at_ms, why="")
         try:
-            return _Tried(at_ms=at_ms, node=node, undo=self._stage.inflict(fault, node))
+            undo = self._stage.inflict(fault, node)
         except (DrillError, CommandError) as error:
             return _Tried(at_ms=int(self._clock.now_ms()), why=str(error))
+        self._clock.inflicted()
+        return _Tried(at_ms=at_ms, node=node, undo=undo)
 
     def _begun(self, fault: Fault, due_ms: int, tried: _Tried) -> None:
         if tried.why is not None:
@@ -94,16 +102,17 @@ class LiveFaults:
             later = retry(fault, self._scenario, due_ms, tried_ms, tried.why)
             self._again(later, tried_ms, lambda at_ms: self.begin(fault, at_ms))
             return
-        self.count += 1
-        said = f"{word_of(fault)} node {tried.node}"
-        self._clock.say(tried.at_ms, said)
+        assert tried.node is not None
+        number = self.log.began(tried.at_ms, word_of(fault), tried.node)
+        self._clock.say(tried.at_ms, self.log.said(number))
         if tried.undo is not None:
             after_ms, end = tried.undo
             due_ms = tried.at_ms + after_ms
-            self._clock.later(due_ms, lambda: self._end(said, end, due_ms, due_ms))
+            self._clock.later(due_ms, lambda: self._end(number, end, due_ms, due_ms))
 
-    def _end(self, said: str, end: Callable[[], None], first_ms: int, due_ms: int) -> None:
+    def _end(self, number: int, end: Callable[[], None], first_ms: int, due_ms: int) -> None:
         """End a fault; if that does not succeed, try again for a while."""
+        said = self.log.said(number)
 
         def work() -> _Tried:
             self._count_late(due_ms)
@@ -116,7 +125,10 @@ class LiveFaults:
         def then(tried: _Tried) -> None:
             if tried.why is not None:
                 later = retry_end(said, self._scenario, (first_ms, due_ms), tried.at_ms, tried.why)
-                self._again(later, tried.at_ms, lambda at_ms: self._end(said, end, first_ms, at_ms))
+                again = partial(self._end, number, end, first_ms)
+                self._again(later, tried.at_ms, again)
+            else:
+                self.log.ended(number, tried.at_ms)
 
         self._work.begin(work, then)
 

@@ -22,11 +22,9 @@ from bench.rehearsals.crowd import (
     PlannedCrowd,
 )
 from bench.rehearsals.live_faults import FaultClock, LiveFaults
-from bench.rehearsals.noted_stage import noted
 from bench.rehearsals.offset_reader import GroupOffsets, OffsetReader
 from bench.rehearsals.side_work import SideWork
 from bench.rehearsals.stages import connections_to, faults_on
-from bench.scenarios.done_faults import FaultLog
 from bench.scenarios.members import session_timeouts
 from bench.scenarios.reads import OffsetsRead
 from bench.scenarios.record import ScenarioRecord
@@ -125,8 +123,7 @@ class _Play:
         connections = connections_to(stage)
         offsets = GroupOffsets(stage.bootstrap, connections)
         self._reader = OffsetReader(scenario, stage, offsets)
-        self._done = FaultLog()
-        self._stage = stage = noted(stage, self._done, self._now_ms, self._reader.hurry)
+        self._stage = stage
         self._told = say
         self._marks: list[tuple[int, str]] = []
         self._client = ClusterClient(stage.bootstrap, connections)
@@ -138,7 +135,11 @@ class _Play:
         self._lost: set[str] = set()
         self._work = SideWork()
         clock = FaultClock(
-            now_ms=self._now_ms, later=self._later, coordinator=self._coordinator, say=self._say
+            now_ms=self._now_ms,
+            later=self._later,
+            coordinator=self._coordinator,
+            say=self._say,
+            inflicted=self._reader.hurry,
         )
         self._faults = LiveFaults(scenario, stage, clock, self._work)
 
@@ -179,7 +180,7 @@ class _Play:
                 missed=tuple(self._faults.missed),
                 clock_error_ms=crowd.clock_error_ms(),
                 marks=tuple(sorted(self._marks, key=itemgetter(0))),
-                faults=self._done.all(),
+                faults=self._faults.log.all(),
                 reads=self._reader.kept.all(),
             )
 
@@ -247,7 +248,7 @@ class _Play:
         self._told(
             at_ms,
             f"{members} members, {joined} joined, {ready} with partitions,"
-            f" {per_s:.0f} heartbeats/s, {counts[ERRORS]} errors, {self._faults.count} faults,"
+            f" {per_s:.0f} heartbeats/s, {counts[ERRORS]} errors, {len(self._faults.log)} faults,"
             f" {counts[LATE_REQUESTS]} late"
             f"{f', {missing} missing' if missing else ''}",
         )

@@ -3,11 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from itertools import count
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,16 +23,21 @@ class DoneFault:
 
 @dataclass(slots=True)
 class FaultLog:
-    """The faults of a run so far; several threads may note some."""
+    """The faults of a run so far."""
 
-    _done: dict[int, DoneFault] = field(default_factory=dict)
-    _numbers: Iterator[int] = field(default_factory=count)
+    _done: list[DoneFault] = field(default_factory=list)
+
+    def __len__(self) -> int:
+        return len(self._done)
 
     def began(self, at_ms: float, word: str, node: int) -> int:
         """Note that a fault has begun; return its number."""
-        number = next(self._numbers)
-        self._done[number] = DoneFault(int(at_ms), word, node)
-        return number
+        self._done.append(DoneFault(int(at_ms), word, node))
+        return len(self._done) - 1
+
+    def said(self, number: int) -> str:
+        """Return a fault in words."""
+        return str(self._done[number])
 
     def ended(self, number: int, at_ms: float) -> None:
         """Note that the run has ended a fault."""
@@ -45,4 +45,4 @@ class FaultLog:
 
     def all(self) -> tuple[DoneFault, ...]:
         """Return all faults in the order in which they began."""
-        return tuple(sorted(self._done.values(), key=lambda each: each.at_ms))
+        return tuple(sorted(self._done, key=lambda each: each.at_ms))

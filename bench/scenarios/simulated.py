@@ -227,8 +227,8 @@ class _Play:
         """Inflict a fault; if no node can suffer it now, try again for a while."""
         node = self._target(fault)
         if node is not None:
-            self._say(due_ms, f"{word_of(fault)} node {node}")
             number = self._faults.began(due_ms, word_of(fault), node)
+            self._say(due_ms, self._faults.said(number))
             FAULTS[type(fault)](self, node, fault)
             if (lasts_ms := getattr(fault, "lasts", None)) is not None:
                 self._world.after(lasts_ms, self._faults.ended, number, due_ms + lasts_ms)

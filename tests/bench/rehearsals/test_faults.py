@@ -12,6 +12,7 @@ import pytest
 from actors.errors import FailureError
 from bench.rehearsals import real, side_work
 from bench.rehearsals.stages import KAFKA_FAULTS, KafkaStage, OwnStage, faults_on, notes_on
+from bench.scenarios.done_faults import DoneFault
 from bench.scenarios.faults import FreezeCoordinator, KillCoordinator, RestartCoordinator
 from bench.scenarios.files import parse
 from bench.scenarios.plan import expand
@@ -131,6 +132,7 @@ def followed(monkeypatch):
             progress=[at for at, text in told if "heartbeats/s" in text],
             missed=play._faults.missed,
             late=play._faults.late,
+            done=play._faults.log.all(),
         )
 
     run.clock = clock
@@ -190,6 +192,30 @@ def test_a_fault_that_its_node_never_suffers_is_told_with_the_last_reason(follow
     assert sentence == (
         "kill at 20 s did not happen: it was tried for 30 s, at last: Coordinator 1 is not there"
     )
+
+
+def test_faults_that_happened_are_kept_with_their_ends_and_offsets_are_read_at_once(
+    followed, monkeypatch
+):
+    begun = []
+    monkeypatch.setattr(real.OffsetReader, "hurry", lambda _: begun.append(followed.clock.now_s))
+
+    def hit(now_s, _node):
+        if now_s > 7.5:
+            raise DrillError("Coordinator 1 is not there.")
+
+    ran = followed(
+        "60s",
+        faults='{ do = "kill", at = "5s", node = 1 }, { do = "restart", at = "6s", node = 2 },'
+        ' { do = "freeze", at = "7s", for = "5s", node = 0 }, { do = "kill", at = "8s", node = 1 }',
+        hit=hit,
+    )
+    assert ran.done == (
+        DoneFault(5_000, "kill", 1), DoneFault(6_000, "restart", 2),
+        DoneFault(7_000, "freeze", 0, 12_000),
+    )  # fmt: skip
+    assert begun == pytest.approx([5, 6, 7])
+    assert len(ran.missed) == 1
 
 
 def test_what_is_wrong_with_this_program_ends_the_run(followed):

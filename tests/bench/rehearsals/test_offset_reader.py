@@ -6,14 +6,9 @@ from types import SimpleNamespace
 import pytest
 
 from bench.client.connection_settings import DEFAULT
-from bench.rehearsals.noted_stage import noted
 from bench.rehearsals.offset_reader import GroupOffsets, OffsetReader
-from bench.scenarios.done_faults import DoneFault, FaultLog
-from bench.scenarios.faults import FreezeCoordinator, KillCoordinator, RestartCoordinator
 from bench.scenarios.files import parse
 from bench.scenarios.members import ClusterNames
-from bench.scenarios.values import Duration
-from failover.drills.checked import DrillError
 from tests.waiting import WITHIN_S, until
 
 SCENARIO = """
@@ -96,34 +91,3 @@ def test_a_client_returns_nothing_while_no_node_answers_and_offsets_once_one_doe
         connection.close()
         assert client.read("a") is None
         assert client.read("a") == {}
-
-
-def test_the_faults_that_were_inflicted_are_noted_with_their_ends():
-    now_ms, log, begun = [5_000], FaultLog(), []
-    second = Duration(1_000)
-
-    def inflict(fault, node):
-        now_ms[0] += 300
-        if node == 7:
-            raise DrillError("Coordinator 7 is not there.")
-        ended = (1_000, lambda: now_ms.__setitem__(0, 9_000))
-        return ended if isinstance(fault, FreezeCoordinator) else None
-
-    stage = noted(
-        SimpleNamespace(inflict=inflict, how="real"), log, lambda: now_ms[0],
-        lambda: begun.append(now_ms[0]),
-    )  # fmt: skip
-    assert stage.how == "real"
-    assert stage.inflict(KillCoordinator(at=second), 1) is None
-    assert stage.inflict(RestartCoordinator(at=second), 2) is None
-    after_ms, end = stage.inflict(FreezeCoordinator(at=second, lasts=second), 0)
-    with pytest.raises(DrillError):
-        stage.inflict(KillCoordinator(at=second), 7)
-    assert log.all()[-1] == DoneFault(5_600, "freeze", 0)
-    end()
-    assert after_ms == 1_000
-    assert begun == [5_300, 5_600, 5_900]
-    assert log.all() == (
-        DoneFault(5_000, "kill", 1), DoneFault(5_300, "restart", 2),
-        DoneFault(5_600, "freeze", 0, 9_000),
-    )  # fmt: skip
