@@ -128,35 +128,18 @@ def table(
         old = {row[1:3]: row for row in before.get(name, ()) if documents[0] is None}
         for variant in variants:
             pair = [runs.get(variant) for runs in kept]
-            clean = _both(["yes" if each and each["clean"] else "no" for each in pair], pair)
+            clean = [NO_RUN if each is None else "yes" if each["clean"] else "no" for each in pair]
             for group, several in _applications(pair).items():
-                beside = [_figures(each) for each in several]
                 which = ("" if len(variants) == 1 else variant, group)
-                if which in old:
-                    simulated = (*(beside[1]), "yes" if pair[1] and pair[1]["clean"] else "no")
-                    rows.append(_renewed(old[which], simulated))
-                    continue
-                rows.append(
-                    (
-                        f"`{name}`",
-                        *which,
-                        _both([each[0] for each in beside], several),
-                        _both([each[1] for each in beside], several),
-                        clean,
-                        _when(documents[0]),
-                    )
+                real, simulated = (
+                    [*_figures(each), word] for each, word in zip(several, clean, strict=True)
                 )
+                when = _when(documents[0])
+                if which in old:
+                    *cells, when = old[which][3:]
+                    real = [cell.split(" / ")[0] for cell in cells]
+                rows.append((f"`{name}`", *which, *map(_both, real, simulated), when))
     return "\n".join(f"| {' | '.join(row)} |" for row in rows)
-
-
-def _renewed(row: tuple[str, ...], simulated: Sequence[str]) -> tuple[str, ...]:
-    """Return a row with what its real run cost, and other words of the simulated one."""
-    real = [cell.split(" / ")[0] for cell in row[3:6]]
-    cells = (
-        one if one == other else f"{one} / {other}"
-        for one, other in zip(real, simulated, strict=True)
-    )
-    return (*row[:3], *cells, row[6])
 
 
 def _when(document: Mapping[str, Any] | None) -> str:
@@ -207,15 +190,16 @@ def _applications(
 
 
 def _figures(groups: Sequence[Mapping[str, Any]]) -> tuple[str, str]:
+    if not groups:
+        return NO_RUN, NO_RUN
     rebalances = sum(each["rebalances"] for each in groups)
     unavailable_ms = sum(each["unavailable_member_ms"] for each in groups)
     return str(rebalances), f"{unavailable_ms / 1000:.1f}"
 
 
-def _both(words: Sequence[str], there: Sequence[Any]) -> str:
-    """Write the real and the simulated word; one if both say the same."""
-    shown = [word if each else "-" for word, each in zip(words, there, strict=True)]
-    return shown[0] if shown[0] == shown[1] else " / ".join(shown)
+def _both(real: str, simulated: str) -> str:
+    """Write the words of both runs; one if both say the same."""
+    return real if real == simulated else f"{real} / {simulated}"
 
 
 def rows_of(page: str) -> dict[str, list[tuple[str, ...]]]:
