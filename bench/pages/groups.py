@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from bench.pages.document import CostRow, Figure
+from bench.report.sentences import listed
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
@@ -141,9 +142,7 @@ def which_are_drawn(drawn: int, groups: int) -> str:
 
 def joined(reasons: Sequence[str]) -> str:
     """Return the first reasons of a verdict, and how many more there are, without a full stop."""
-    more = len(reasons) - REASONS_MAX
-    first = [each.rstrip(".") for each in reasons[:REASONS_MAX]]
-    return "; ".join([*first, *([f"and {more} more"] if more > 0 else [])])
+    return listed([each.rstrip(".") for each in reasons], REASONS_MAX)
 
 
 def sentence_of(reasons: Sequence[str]) -> str:

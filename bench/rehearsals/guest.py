@@ -15,6 +15,7 @@ from actors.client.security import read_security
 from actors.errors import BadInputError, CommandError
 from bench.interruption import Interrupted
 from bench.load.driver import now_ms
+from bench.report.sentences import listed
 from bench.scenarios.faults import Fault
 from bench.scenarios.members import ClusterNames
 from bench.scenarios.values import Protocol
@@ -30,7 +31,7 @@ from protocol.wire.messages import (
 from protocol.wire.streams_messages import StreamsGroupHeartbeatRequest
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Mapping
     from pathlib import Path
 
     from bench.rehearsals.stages import Address, Undo
@@ -146,16 +147,9 @@ def _clean_up(stage: GuestStage, scenario: Scenario, within_s: float) -> None:
             within_s,
             security=read_security(stage.command_config),
         )
-        said = f"Not deleted after the rehearsal: {_named(left)}." if left else ""
+        said = f"Not deleted after the rehearsal: {listed(left, NAMES_MAX, ', ')}." if left else ""
     except CommandError as error:
         said = f"The rehearsal's groups and topics could not be deleted: {error}. {said}"
     finally:
         if said:
             print(f"rollcall: {said}", file=sys.stderr)
-
-
-def _named(left: Sequence[str]) -> str:
-    """Return these names, or the first of many."""
-    others = len(left) - NAMES_MAX
-    more = [f"and {others} more"] if others > 0 else []
-    return ", ".join([*left[:NAMES_MAX], *more])

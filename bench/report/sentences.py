@@ -20,13 +20,16 @@ def first_of(sentences: Sequence[str], most: int, what: str) -> list[str]:
     return [*sentences[:most], *([f"And {more:,} more {what}."] if more > 0 else [])]
 
 
+def listed(words: Sequence[str], most: int, between: str = "; ") -> str:
+    """Return at most so many of these in a row, and how many more there are."""
+    more = len(words) - most
+    return between.join([*words[:most], *([f"and {more} more"] if more > 0 else [])])
+
+
 def faults_said(faults: Sequence[tuple[int, str]]) -> str:
     """Say which faults there were, and when (in milliseconds); "" if there was none."""
-    if not faults:
-        return ""
-    said = [f"{text} at {at_ms / 1000:.4g} s" for at_ms, text in faults[:FAULTS_MAX]]
-    more = len(faults) - FAULTS_MAX
-    return f"Faults: {'; '.join([*said, *([f'and {more} more'] if more > 0 else [])])}."
+    said = [f"{text} at {at_ms / 1000:.4g} s" for at_ms, text in faults]
+    return f"Faults: {listed(said, FAULTS_MAX)}." if said else ""
 
 
 def fitting(lines: Sequence[str], characters_max: int = CHARACTERS_MAX) -> str:
