@@ -8,7 +8,7 @@ from pyspark.sql import Window
 from pyspark.sql import functions as F  # noqa: N812 - as every PySpark program calls it
 
 from bench.histories.ownership import found
-from bench.histories.prepared import EXPELLED, LIFE, is_kind
+from bench.histories.prepared import EXPELLED, FOREVER_MS, LIFE, is_kind
 from bench.histories.schema import CHANGE, ENDED, FAULT, STARTED
 from protocol.members.history import MemberHistoryKind as Kind
 
@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
     from bench.histories.prepared import PreparedHistory
-
-FOREVER: Final = 1 << 62
 
 RESTARTS: Final = ("restart", "crash")
 """Changes of a run that do nothing but restart members, as they are: any other may be a cause."""
@@ -179,14 +177,14 @@ def _stirs(history: PreparedHistory) -> DataFrame:
     since_ms = F.when(is_expelled, F.col("renewed_ms"))
     told = odd.select("group_id", F.coalesce(since_ms, "time_ms").alias("from_ms"),
                       F.col("time_ms").alias("to_ms"))  # fmt: skip
-    session_ms = F.coalesce("session", F.lit(FOREVER // 4))
+    session_ms = F.coalesce("session", F.lit(FOREVER_MS // 4))
     vanished = rows.where(is_kind(ENDED) & ~F.col("is_followed")).select(
         "group_id", F.col("time_ms").alias("from_ms"),
         (F.col("time_ms") + 2 * session_ms).alias("to_ms"),
     )  # fmt: skip
     expires_ms = F.col("sign_ms") + F.col("session_timeout_ms")
     silent = lives.where("is_there").where(expires_ms < history.facts.ended_ms).select(
-        "group_id", expires_ms.alias("from_ms"), F.lit(FOREVER).alias("to_ms")
+        "group_id", expires_ms.alias("from_ms"), F.lit(FOREVER_MS).alias("to_ms")
     )  # fmt: skip
     done = history.rows.where(
         is_kind(FAULT) | (is_kind(CHANGE) & ~F.coalesce("cause", F.lit("")).isin(*RESTARTS))

@@ -12,7 +12,7 @@ from pyspark.sql import Window
 from pyspark.sql import functions as F  # noqa: N812 - as every PySpark program calls it
 
 from bench.histories.ownership import found
-from bench.histories.prepared import CLASSIC, LIFE, asked_ms, holder, is_kind
+from bench.histories.prepared import CLASSIC, FOREVER_MS, LIFE, asked_ms, holder, is_kind
 from bench.histories.schema import STARTED
 from protocol.members.history import MemberHistoryKind as Kind
 
@@ -25,7 +25,6 @@ FLAP: Final = "flap"
 """The change of a run that lets some members subscribe to other topics, or to fewer."""
 
 GENERATION: Final = ("group_id", "generation")
-FOREVER_MS: Final = 1 << 62
 
 
 def left_out(history: PreparedHistory, groups: DataFrame) -> DataFrame:

@@ -9,7 +9,15 @@ from pyspark.sql import functions as F  # noqa: N812 - as every PySpark program 
 
 from bench.histories.episodes import marks
 from bench.histories.ownership import found
-from bench.histories.prepared import CLASSIC, FENCED, LIFE, UNRELEASED, asked_ms, is_kind
+from bench.histories.prepared import (
+    CLASSIC,
+    FENCED,
+    FOREVER_MS,
+    LIFE,
+    UNRELEASED,
+    asked_ms,
+    is_kind,
+)
 from bench.histories.schema import ENDED, FAULT, FINAL, STARTED
 from bench.histories.tenures import tenured, tenures
 from protocol.members.history import MemberHistoryKind as Kind
@@ -19,7 +27,6 @@ if TYPE_CHECKING:
 
     from bench.histories.prepared import PreparedHistory
 
-FOREVER_MS: Final = 2**62
 SILENT_MS: Final = 120_000
 """A member that is silent for so long, and for three of its sessions, is no member."""
 

@@ -50,6 +50,9 @@ CLASSIC: Final = "classic"
 SHARED: Final = "share"
 """The protocol whose members may share partitions."""
 
+FOREVER_MS: Final = 1 << 62
+"""What has no end ends then."""
+
 
 def is_kind(*kinds: str) -> Column:
     """Return whether a row is of one of these kinds."""
