@@ -20,6 +20,7 @@ from bench.pages.tables import number
 from bench.pages.watched import watched_groups
 from bench.scenarios.plan import Life
 from bench.scenarios.record import LifeRecord, ScenarioRecord, costs
+from bench.scenarios.values import Protocol
 from failover.drills.drill import FAULTS
 from protocol.config import Configs
 
@@ -34,7 +35,6 @@ if TYPE_CHECKING:
 
 HOW: Final = "drill on a live cluster"
 FOUND: Final = "what the checks found"
-CLASSIC: Final = "classic"
 
 
 def drill_report(
@@ -176,7 +176,7 @@ def as_scenario(record: DrillRecord, workload: Workload, log: RehearsalLog) -> S
 
 def _session_ms(group_type: str, workload: Workload) -> int:
     """Return how long sessions last: where the coordinator decides it, usually."""
-    if group_type == CLASSIC:
+    if group_type == Protocol.CLASSIC:
         return workload.session_timeout_ms
     return Configs({}).integer(f"group.{group_type}.session.timeout.ms")
 

@@ -21,6 +21,7 @@ from bench.pages.stories import banded, bounded_rebalances, room_of
 from bench.pages.tables import duration
 from bench.pages.trends import STEPS_MAX
 from bench.scenarios.record import Owned
+from bench.scenarios.values import Protocol
 from failover.drills.observation import after_fault, last_answered, longest, rebalance_count
 
 if TYPE_CHECKING:
@@ -31,7 +32,6 @@ if TYPE_CHECKING:
 K = TypeVar("K")
 
 NO_ANSWER: Final = "no answer to DESCRIBE"
-CLASSIC: Final = "classic"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -230,7 +230,7 @@ def _precision(seen: Observation) -> Iterator[str]:
             f"{silent} of {len(answers)} times nobody described a group: until the next answer it"
             " is drawn as it was described last."
         )
-    if any(sight.group_type == CLASSIC for sight in answers):
+    if any(sight.group_type == Protocol.CLASSIC for sight in answers):
         yield (
             "Answers do not have the generation of a classic group: its rebalances are numbered."
             " While it rebalances it may be described with the assignments that it had before."

@@ -47,14 +47,14 @@ class Comparison:
 
     def failures(self) -> list[str]:
         """Return a sentence for each condition to fail on that holds, for each group."""
-        return [sentence for _, sentences in self._held() for sentence in sentences]
+        return [sentence for _, sentences in self._held(self.verdicts) for sentence in sentences]
 
     def told_failures(self, of: ScenarioVerdict | None = None) -> list[str]:
         """Return the same for people: of each condition the worst groups, and how many more.
 
         Of one run if it is given.
         """
-        held = [each for each in self._held() if of is None or each[0][0] is of]
+        held = self._held(self.verdicts if of is None else [of])
         each_max = max(1, min(FAILURES_EACH_MAX, FAILURES_MAX // max(1, len(held))))
         told = []
         for (verdict, condition), sentences in held[:FAILURES_MAX]:
@@ -66,10 +66,12 @@ class Comparison:
             told.append(f"{more:,} more conditions to fail on hold.")
         return told
 
-    def _held(self) -> list[tuple[tuple[ScenarioVerdict, FailOn], list[str]]]:
+    def _held(
+        self, verdicts: Sequence[ScenarioVerdict]
+    ) -> list[tuple[tuple[ScenarioVerdict, FailOn], list[str]]]:
         """Return the conditions that hold for a run, with a sentence for the run or each group."""
         found = []
-        for verdict in self.verdicts:
+        for verdict in verdicts:
             for condition in self.fail_on:
                 sentences = [
                     *([f"{_name(verdict)}: {said}"] if (said := condition.met_by(verdict)) else []),

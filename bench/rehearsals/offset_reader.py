@@ -7,8 +7,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Final, Protocol, Self, TypeAlias
+from typing import TYPE_CHECKING, Final, Protocol, Self
 
 from bench.client.blocking_client import BlockingClient
 from bench.load.driver import now_ms
@@ -26,9 +25,6 @@ if TYPE_CHECKING:
 
 READ_S: Final = 2.0
 """How long a node may take to answer."""
-
-ReadGroup: TypeAlias = Callable[[str], "dict[TopicPartition, int] | None"]
-"""Returns the committed offsets of a group, by its id; None: nobody returned them."""
 
 
 class OffsetReader:
