@@ -10,7 +10,7 @@ from bench.pages.groups import STORIES_EACH_MAX
 from bench.pages.ownership import ROWS_MAX, STRETCHES_MAX, OwnershipTimes
 from bench.pages.rebalances import rebalances
 from bench.pages.trends import trends
-from bench.scenarios.record import owners
+from bench.scenarios.record import about, owners
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -79,10 +79,8 @@ def marks(record: ScenarioRecord, groups: Sequence[str], notes: list[str]) -> li
 
 
 def _mark(at_ms: int, text: str, groups: frozenset[str]) -> Mark:
-    group, colon, rest = text.partition(": ")
-    if colon and group in groups:
-        return Mark(at_ms=int(at_ms), text=cut(rest), group=group)
-    return Mark(at_ms=int(at_ms), text=cut(text), group=None)
+    group, rest = about(text, groups)
+    return Mark(at_ms=int(at_ms), text=cut(rest), group=group)
 
 
 def cut(text: str) -> str:

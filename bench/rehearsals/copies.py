@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from bench.scenarios.record import about
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -20,4 +22,4 @@ def in_first_copies(scenario: Scenario) -> Callable[[str], bool]:
         for group in scenario.groups
         if group.copies > 1 and group.name != f"{group.application}-0"
     }
-    return lambda text: text.partition(": ")[0] not in others
+    return lambda text: about(text, others)[0] is None

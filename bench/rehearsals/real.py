@@ -26,7 +26,7 @@ from bench.rehearsals.offset_reader import GroupOffsets, OffsetReader
 from bench.rehearsals.side_work import SideWork
 from bench.rehearsals.stages import connections_to, faults_on
 from bench.scenarios.members import session_timeouts
-from bench.scenarios.reads import OffsetsRead
+from bench.scenarios.reads import OffsetsRead, committed_in
 from bench.scenarios.record import ScenarioRecord
 from bench.scenarios.simulated import POLL_MS, SETTLE_MS
 from bench.scenarios.values import Protocol as GroupProtocol
@@ -162,11 +162,13 @@ class _Play:
             self._settle(crowd)
             self._reader.end()
             lives, counts = crowd.records(), crowd.counts()
+            last = self._last_reads()
+            self._reader.kept.add_last(last)
             return ScenarioRecord(
                 lives=lives,
                 changed_ms=began_ms + self._plan.changed_ms,
                 ended_ms=ended_ms,
-                committed=self._committed(),
+                committed=committed_in(last),
                 partitions=scenario.partitions_by_group(),
                 sessions=session_timeouts(scenario),
                 late=counts[LATE] + self._faults.late,
@@ -272,9 +274,9 @@ class _Play:
             crowd.check()
             time.sleep(POLL_MS / 1000)
 
-    def _committed(self) -> dict[tuple[str, str, int], int]:
-        """Return the committed offsets, under the scenario's names; share groups have none."""
-        found = {}
+    def _last_reads(self) -> list[OffsetsRead]:
+        """Read the committed offsets, under the scenario's names; share groups have none."""
+        found = []
         for group in self._scenario.groups:
             if group.protocol is GroupProtocol.SHARE:
                 continue
@@ -286,7 +288,5 @@ class _Play:
                     f"The committed offsets of {group.name} cannot be read: {error}."
                 ) from None
             named = dict(zip(self._stage.names.back(offsets), offsets.values(), strict=True))
-            self._reader.kept.add_last([OffsetsRead(group.name, asked_ms, now_ms(), named)])
-            for (topic, index), offset in named.items():
-                found[group.name, topic, index] = offset
+            found.append(OffsetsRead(group.name, asked_ms, now_ms(), named))
         return found

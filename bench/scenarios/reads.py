@@ -39,6 +39,15 @@ class OffsetsRead:
     offsets: Mapping[TopicPartition, int]
 
 
+def committed_in(reads: Iterable[OffsetsRead]) -> dict[tuple[str, str, int], int]:
+    """Return the offsets of these reads by group, topic and partition."""
+    return {
+        (read.group, topic, index): offset
+        for read in reads
+        for (topic, index), offset in read.offsets.items()
+    }
+
+
 class ReadTurns:
     """Whose turn it is to be read; times are from the begin of the run.
 

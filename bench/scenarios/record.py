@@ -384,8 +384,14 @@ def _may_be_known(record: ScenarioRecord, each: LifeRecord, at_ms: int) -> bool:
 def faults_in(record: ScenarioRecord, groups: Collection[str]) -> tuple[tuple[int, str], ...]:
     """Return what was done and is not about one of these groups: what the cluster suffered."""
     return tuple(
-        (int(at_ms), text) for at_ms, text in record.marks if text.partition(": ")[0] not in groups
+        (int(at_ms), text) for at_ms, text in record.marks if about(text, groups)[0] is None
     )
+
+
+def about(text: str, groups: Collection[str]) -> tuple[str | None, str]:
+    """Return the group whose name a mark begins with, if it is one of these, and the rest."""
+    group, colon, rest = text.partition(": ")
+    return (group, rest) if colon and group in groups else (None, text)
 
 
 def _as_drill(record: ScenarioRecord) -> DrillRecord:

@@ -30,7 +30,7 @@ from bench.scenarios.members import (
     settings_of,
 )
 from bench.scenarios.plan import Freeze, Leave, Life, Start, Subscribe, Thaw, Vanish
-from bench.scenarios.reads import OffsetsRead
+from bench.scenarios.reads import OffsetsRead, committed_in
 from bench.scenarios.record import ScenarioRecord
 from bench.scenarios.retries import retry
 from bench.scenarios.simulated_reads import SimulatedReader
@@ -173,11 +173,14 @@ class _Play:
         ended_ms = world.client_now
         self._settle()
         self._reader.end()
+        lives = [self._record(life) for life in self._lives]  # the reads take some time
+        last = self._last_reads()
+        self._reader.kept.add_last(last)
         return ScenarioRecord(
-            lives=[self._record(life) for life in self._lives],
+            lives=lives,
             changed_ms=began_ms + self._plan.changed_ms,
             ended_ms=ended_ms,
-            committed=self._committed(),
+            committed=committed_in(last),
             partitions=scenario.partitions_by_group(),
             sessions=session_timeouts(scenario),
             began_ms=began_ms,
@@ -321,7 +324,7 @@ class _Play:
         seen_ms = self._world.client_now if is_here else None
         return life_record(life, driver.member, times, seen_ms)
 
-    def _committed(self) -> dict[tuple[str, str, int], int]:
+    def _last_reads(self) -> list[OffsetsRead]:
         self._clients.commits = False
         self._world.run(self._world.now + POLL_MS * 10)
         names = {
@@ -335,18 +338,13 @@ class _Play:
             administrator.read_all()
             self._world.run(self._world.now + READ_MS)
             if not administrator.unread:
-                found = administrator.offsets.items()
                 by_group: dict[str, dict[TopicPartition, int]] = {id_: {} for id_ in names}
-                for (group_id, topic, index), offset in found:
+                for (group_id, topic, index), offset in administrator.offsets.items():
                     by_group[group_id][topic, index] = offset
-                self._reader.kept.add_last(
+                return [
                     OffsetsRead(names[group_id], asked_ms, self._world.client_now, offsets)
                     for group_id, offsets in by_group.items()
-                )
-                return {
-                    (names[group_id], topic, index): offset
-                    for (group_id, topic, index), offset in found
-                }
+                ]
         raise DrillError("The committed offsets cannot be read.")
 
 
