@@ -367,16 +367,21 @@ def _killed_long_before_the_end(group):
     group.end("a", 1, 0)
 
 
-def _bounced(group, *before):
-    """Restart a within its session; a and b change places in a new generation."""
-    group.up(1_000, "static a", 1, 0)
-    group.up(1_000, "static b", 1, 1)
+def _restart(group, *before):
+    """Let a be gone and join again within its session, in a new generation."""
     group.beats(4_000, 60_000, "static a", 1)
     for row in before:
         group.row(*row)
     group.gone(60_000, "static a")
     group.row("started", 62_000, "static a", 2, session_timeout_ms=SESSION_MS)
     group.row("joined", 63_500, "static a", 2, generation=2)
+
+
+def _bounced(group, *before):
+    """Restart a within its session; a and b change places in a new generation."""
+    group.up(1_000, "static a", 1, 0)
+    group.up(1_000, "static b", 1, 1)
+    _restart(group, *before)
     group.again(64_000, "static b", 2, 0)
     group.assigned(64_000, "static a", 2, 1, life=2)
     group.end("static a", 2, 1, life=2)
@@ -428,12 +433,7 @@ def _bystanders(group, *others):
     group.rows[0] = group.rows[0]._replace(owned=["t-0", "t-1", "t-2"])
     for member, part in (("static a", 0), ("b", 1), ("c", 2)):
         group.up(1_000, member, 1, part)
-    group.beats(4_000, 60_000, "static a", 1)
-    for row in others:
-        group.row(*row)
-    group.gone(60_000, "static a")
-    group.row("started", 62_000, "static a", 2, session_timeout_ms=SESSION_MS)
-    group.row("joined", 63_500, "static a", 2, generation=2)
+    _restart(group, *others)
     group.assigned(64_000, "static a", 2, 0, life=2)
     for member, part in (("b", 2), ("c", 1)):
         if group.protocol == "classic":
