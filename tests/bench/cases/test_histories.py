@@ -61,7 +61,7 @@ def test_amounts_are_checked(words, capsys):
 
 
 @pytest.mark.thorough
-@pytest.mark.timeout(1_200)
+@pytest.mark.timeout(600)
 @pytest.mark.skipif(shutil.which("java") is None, reason="PySpark needs Java 17")
 def test_the_smallest_history_is_made_and_checked(tmp_path, capsys):
     out = tmp_path / "figures.json"

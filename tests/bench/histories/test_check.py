@@ -16,7 +16,7 @@ from bench.histories.verdict import HistoryVerdict, missing_members
 from tests.bench.histories.conftest import SHAPE
 
 pytestmark = [
-    pytest.mark.timeout(1_200),
+    pytest.mark.timeout(600),
     pytest.mark.filterwarnings("ignore::ResourceWarning"),
 ]
 

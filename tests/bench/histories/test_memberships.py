@@ -18,7 +18,7 @@ from tests.bench.histories.written import CHANGED_MS, ENDED_MS, WrittenGroup, hi
 
 pytestmark = [
     pytest.mark.thorough,
-    pytest.mark.timeout(1_200),
+    pytest.mark.timeout(600),
     pytest.mark.filterwarnings("ignore::ResourceWarning"),
 ]
 

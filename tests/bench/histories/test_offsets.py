@@ -11,7 +11,7 @@ from tests.bench.histories.written import WrittenGroup, history_of
 
 pytestmark = [
     pytest.mark.thorough,
-    pytest.mark.timeout(1_200),
+    pytest.mark.timeout(600),
     pytest.mark.filterwarnings("ignore::ResourceWarning"),
 ]
 

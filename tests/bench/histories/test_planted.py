@@ -15,7 +15,7 @@ from bench.histories.verdict import EXAMPLES_MAX, CostLimit, costs_by_group, jud
 
 pytestmark = [
     pytest.mark.thorough,
-    pytest.mark.timeout(1_200),
+    pytest.mark.timeout(600),
     pytest.mark.filterwarnings("ignore::ResourceWarning"),
 ]
 

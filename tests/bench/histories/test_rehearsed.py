@@ -15,7 +15,7 @@ from protocol.members.history import MemberHistoryKind
 
 pytestmark = [
     pytest.mark.thorough,
-    pytest.mark.timeout(1_200),
+    pytest.mark.timeout(600),
     pytest.mark.filterwarnings("ignore::ResourceWarning"),
 ]
 

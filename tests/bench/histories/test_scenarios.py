@@ -17,7 +17,7 @@ from bench.scenarios.record import costs
 
 pytestmark = [
     pytest.mark.thorough,
-    pytest.mark.timeout(1_200),
+    pytest.mark.timeout(600),
     pytest.mark.filterwarnings("ignore::ResourceWarning"),
 ]
 

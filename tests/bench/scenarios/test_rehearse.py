@@ -369,7 +369,8 @@ def test_what_a_terminal_is_told_of_a_run_is_in_each_report_of_it():
     for sentence in verdict.remarks(3):
         assert sentence in told.text()
         assert f"- {sentence}" in told.markdown()
-        assert sentence in markdown(made)
+        said = sentence if sentence == verdict.forming else f"- {sentence}"
+        assert said in markdown(made)
 
 
 @pytest.mark.parametrize(
