@@ -29,7 +29,7 @@ def allow(monkeypatch: pytest.MonkeyPatch, files: int) -> None:
 def test_a_process_needs_a_file_for_each_of_its_members(
     monkeypatch: pytest.MonkeyPatch, tasks: int, is_own: bool, needed: int
 ) -> None:
-    scenario = replace(found("fifty-thousand"), members_per_connection=1)
+    scenario = replace(found("fifty-thousand"), members_per_connection=1, nodes=7)
     plan = expand(scenario)
     for files in (needed, open_files.resource.RLIM_INFINITY):
         allow(monkeypatch, files)

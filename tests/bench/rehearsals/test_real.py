@@ -14,6 +14,7 @@ from typing import get_args
 
 import psutil
 import pytest
+from msgspec.structs import replace
 
 from actors.cli import admin
 from actors.cli.client import AdminClient, shown
@@ -221,7 +222,7 @@ def test_a_cluster_that_ran_before_leaves_out_racks_and_configs_and_says_so():
 
 def test_kafka_says_that_it_has_fewer_brokers_than_the_scenario_has_nodes():
     kafka = KafkaStage(SimpleNamespace(bootstrap=(("127.0.0.1", 1),) * 3))
-    (note,) = notes_on(kafka, found("fifty-thousand"))
+    (note,) = notes_on(kafka, replace(found("fifty-thousand"), nodes=7))
     assert note == "The cluster has 3 nodes, and not 7 as the scenario wants."
     assert notes_on(kafka, found("leader-loss-in-deploy")) == []
 
