@@ -369,7 +369,7 @@ def commit_by_one_less() -> list[Patch]:
 
 PLANTED: tuple[tuple[Callable[[], list[Patch]], int, str], ...] = (
     (offset_delete_unwaited, 57, "OffsetDelete is answered before the commit"),
-    (leave_unwaited, 8, "LeaveGroup is answered before the commit"),
+    (leave_unwaited, 10, "LeaveGroup is answered before the commit"),
     (consumer_heartbeat_unwaited, 0, "ConsumerGroupHeartbeat is answered before the commit"),
     (delete_groups_unwaited, 27, "DeleteGroups is answered before the commit"),
     (describe_groups_unwaited, 62, "DescribeGroups shows what is not committed"),
@@ -385,9 +385,9 @@ PLANTED: tuple[tuple[Callable[[], list[Patch]], int, str], ...] = (
     (who_leaves_is_away_for_a_while, 83, "a member that leaves is kept for its session timeout"),
     (offsets_never_expire, 1, "offsets never expire"),
     (offsets_expire_early, 143, "offsets expire early"),
-    (offsets_of_members_expire, 15, "offsets expire though members use them"),
+    (offsets_of_members_expire, 21, "offsets expire though members use them"),
     (sessions_never_expire, 0, "sessions never expire"),
-    (sessions_expire_early, 50, "sessions expire early"),
+    (sessions_expire_early, 65, "sessions expire early"),
     (promise_as_short_as_the_lease, 0, "the promise has no margin for clocks"),
     (lease_from_the_answer_on, 4, "the lease counts from the answer, not from the question"),
     (lease_of_a_minority, 0, "one peer's answer renews the lease"),

@@ -187,7 +187,7 @@ GROUP_MUTATIONS: Mapping[str, Mutation] = {
         (answers_repeated_for_ever, 2, GroupMix.CONSUMER, "a new target does not end leases"),
         (
             downgrade_takes_targets_for_owned,
-            45,
+            52,
             GroupMix.MIXED,
             "what classic members have is lost",
         ),

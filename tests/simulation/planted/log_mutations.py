@@ -69,7 +69,7 @@ LOG_PLANTED: tuple[tuple[Callable[[], list[Patch]], int, str], ...] = (
     (snapshot_taken_over_a_longer_log, 4, "a snapshot replaces a log that has more"),
     (truncation_and_appends_not_synced, 0, "what is appended and truncated is not synced"),
     (nobody_stands_again, 9, "after some elections nobody stands"),
-    (misdirected_sector_believed, 3, "what is read where another batch was written is believed"),
+    (misdirected_sector_believed, 21, "what is read where another batch was written is believed"),
 )
 LOG_MUTATIONS: Mapping[str, Mutation] = {
     function.__name__: Mutation(about, function, seed) for function, seed, about in LOG_PLANTED

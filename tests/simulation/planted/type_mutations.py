@@ -272,7 +272,7 @@ TYPE_MUTATIONS: Mapping[str, Mutation] = {
                 (streams_warmup_never_ends, 1, "a task warms up for ever"),
                 (streams_standby_beside_what_stays, 0, "a task stays beside its standby"),
                 (streams_warmup_of_own_task, 0, "a member warms up what it runs"),
-                (static_streams_member_starts_empty, 18, "a static member's tasks are lost"),
+                (static_streams_member_starts_empty, 43, "a static member's tasks are lost"),
                 (static_streams_member_gives_up_when_away, 50, "who is away has no tasks"),
                 (static_streams_member_removed_when_away, 7, "who is away is no member"),
             ),
