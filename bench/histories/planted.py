@@ -10,6 +10,16 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from pyspark.sql import functions as F  # noqa: N812 - as every PySpark program calls it
 
+from bench.histories.changed_rows import (
+    add,
+    answer,
+    change,
+    is_assigned,
+    is_of,
+    rebalance,
+    repeat,
+    swap,
+)
 from bench.histories.made import (
     GROUPS_MIN,
     HAS_STATIC,
@@ -107,79 +117,48 @@ def unharmed(protocol: str) -> str:
     return f"made-{GROUPS_MIN - len(PROTOCOLS) + PROTOCOLS.index(protocol)}"
 
 
-def _of(number: int, *kinds: str) -> Column:
-    return is_kind(*kinds) & (F.col("member") == f"m-{number}")
-
-
-def _changed(rows: DataFrame, where: Column, **columns: object) -> DataFrame:
-    """Change columns of some rows, to a number or to what an SQL expression says."""
-    is_changed = rows.withColumn("is_changed", where)
-    values = {name: _value(name, new) for name, new in columns.items()}
-    changed = {
-        name: F.when(F.col("is_changed"), value).otherwise(F.col(name))
-        for name, value in values.items()
-    }
-    return is_changed.withColumns(changed).drop("is_changed")
-
-
-def _more(rows: DataFrame, like: Column, at_ms: int, **columns: object) -> DataFrame:
-    """Add rows like others, but at another time, and with other values."""
-    values = {"time_ms": at_ms, "asked_ms": at_ms - 1, "sequence": at_ms, **columns}
-    added = {name: _value(name, new) for name, new in values.items()}
-    return rows.unionByName(rows.where(like).withColumns(added))
-
-
-def _value(name: str, new: object) -> Column:
-    value = F.expr(new) if isinstance(new, str) else F.lit(new)
-    return value.cast(COLUMNS[name].type)
-
-
-def _assigned(number: int, generation: int) -> Column:
-    return _of(number, Kind.ASSIGNED) & (F.col("generation") == generation)
-
-
 def _given_too_early(rows: DataFrame, shape: HistoryShape) -> DataFrame:
     """Give the leaver's partitions to the taker before the leaver has left."""
     at_ms = shape.left * TICK_MS + 300
-    return _changed(rows, _assigned(TAKER, 4), time_ms=at_ms, asked_ms=at_ms - 1, sequence=at_ms)
+    return change(rows, is_assigned(TAKER, 4), time_ms=at_ms, asked_ms=at_ms - 1, sequence=at_ms)
 
 
 def _given_twice(rows: DataFrame, shape: HistoryShape) -> DataFrame:
     """Assign to the leaver, before it leaves, what the taker gets in the same generation."""
-    return _more(rows, _assigned(LEAVER, 3), shape.left * TICK_MS + 550, generation=4)
+    return add(rows, is_assigned(LEAVER, 3), shape.left * TICK_MS + 550, generation=4)
 
 
 def _forgotten(rows: DataFrame, _shape: HistoryShape) -> DataFrame:
     """Let nobody own some partitions in the end."""
-    return _changed(rows, _of(STEADY, FINAL), owned=NOTHING)
+    return change(rows, is_of(STEADY, FINAL), owned=NOTHING)
 
 
 def _older(rows: DataFrame, shape: HistoryShape) -> DataFrame:
     """Tell a member an old generation in one heartbeat."""
     is_last = F.col("time_ms") >= shape.ticks * TICK_MS
-    return _changed(rows, _of(STEADY, Kind.HEARTBEAT) & is_last, generation=1)
+    return change(rows, is_of(STEADY, Kind.HEARTBEAT) & is_last, generation=1)
 
 
 def _newcomer_behind(rows: DataFrame, _shape: HistoryShape) -> DataFrame:
     """Let the next life of a static member join in an old generation."""
-    return _changed(rows, _of(RESTARTER, Kind.JOINED) & (F.col("life") == 2), generation=3)
+    return change(rows, is_of(RESTARTER, Kind.JOINED) & (F.col("life") == 2), generation=3)
 
 
 def _joined_behind(rows: DataFrame, shape: HistoryShape) -> DataFrame:
     """Let a member that was expelled join in a generation that is old for the others."""
     is_back = F.col("time_ms") >= shape.back * TICK_MS
-    return _changed(rows, _of(SLEEPER, Kind.JOINED) & is_back, generation=1)
+    return change(rows, is_of(SLEEPER, Kind.JOINED) & is_back, generation=1)
 
 
 def _lost(rows: DataFrame, _shape: HistoryShape) -> DataFrame:
     """Let the committed offsets be less than what was acknowledged."""
-    return _changed(rows, is_kind(FETCHED), offsets="transform_values(offsets, (_, at) -> at - 1)")
+    return change(rows, is_kind(FETCHED), offsets="transform_values(offsets, (_, at) -> at - 1)")
 
 
 def _committed_over(rows: DataFrame, shape: HistoryShape) -> DataFrame:  # noqa: ARG001 - as all
     """Let somebody read once more what was there before the last commits; members commit on."""
     at_ms = READ_TICKS * TICK_MS
-    return _more(rows, is_kind(FETCHED) & (F.col("time_ms") == at_ms), at_ms + 700)
+    return add(rows, is_kind(FETCHED) & (F.col("time_ms") == at_ms), at_ms + 700)
 
 
 def _last_read(shape: HistoryShape) -> Column:
@@ -190,20 +169,20 @@ def _rolled_back(rows: DataFrame, shape: HistoryShape) -> DataFrame:
     """Let offsets be read that are not there in the end, of a commit without an answer."""
     more = "transform_values(offsets, (_, at) -> at + 5)"
     at_ms = shape.ticks * TICK_MS + 900
-    read = _more(rows, _last_read(shape), at_ms, offsets=more)
+    read = add(rows, _last_read(shape), at_ms, offsets=more)
     return _of_steady(read, is_kind(FETCHED) & (F.col("time_ms") == at_ms), at_ms - 10,
                       kind=f"'{Kind.COMMIT_FAILED}'", error="'disconnected'")  # fmt: skip
 
 
 def _of_steady(rows: DataFrame, like: Column, at_ms: int, **columns: object) -> DataFrame:
     """Add rows like those of a group, and let them be a member's."""
-    return _more(rows, like, at_ms, member=f"'m-{STEADY}'", life=1, member_id=f"'m-{STEADY}-1'",
-                 **columns)  # fmt: skip
+    return add(rows, like, at_ms, member=f"'m-{STEADY}'", life=1, member_id=f"'m-{STEADY}-1'",
+               **columns)  # fmt: skip
 
 
 def _all_gone(rows: DataFrame, _shape: HistoryShape) -> DataFrame:
     """Let no committed offset be there in the end."""
-    return _changed(rows, is_kind(FETCHED), offsets="map_filter(offsets, (_, at) -> at < 0)")
+    return change(rows, is_kind(FETCHED), offsets="map_filter(offsets, (_, at) -> at < 0)")
 
 
 def _never_read(rows: DataFrame, _shape: HistoryShape) -> DataFrame:
@@ -217,44 +196,44 @@ def _refused_and_written(rows: DataFrame, shape: HistoryShape) -> DataFrame:
     at_ms = shape.ticks * TICK_MS + 800
     refused = _of_steady(rows, _last_read(shape), at_ms, kind=f"'{Kind.COMMIT_FAILED}'",
                          error="'illegal_generation'", offsets=more)  # fmt: skip
-    return _changed(refused, _last_read(shape), offsets=more)
+    return change(refused, _last_read(shape), offsets=more)
 
 
 def _moved(rows: DataFrame, shape: HistoryShape) -> DataFrame:
     """Let a static member lose a partition in its restart, and have it again soon after."""
-    where = _assigned(RESTARTER, 4) & (F.col("life") == 2)
+    where = is_assigned(RESTARTER, 4) & (F.col("life") == 2)
     at_ms = (shape.restarted + 2) * TICK_MS + 40
-    again = _more(rows, where, at_ms)
+    again = add(rows, where, at_ms)
     less = "slice(assigned, 2, 100)"
-    return _changed(again, where & (F.col("time_ms") < at_ms), owned=less, assigned=less)
+    return change(again, where & (F.col("time_ms") < at_ms), owned=less, assigned=less)
 
 
 def _moved_for_nothing(rows: DataFrame, shape: HistoryShape) -> DataFrame:
     """Let the restart of a static member cause a rebalance, in which it changes its place."""
-    return _swapped_in(_bounced(rows, shape), 5, RESTARTER, STEADY)
+    return swap(_bounced(rows, shape), 5, RESTARTER, STEADY)
 
 
 def _others_moved(rows: DataFrame, shape: HistoryShape) -> DataFrame:
     """Let it cause a rebalance in which it keeps its place, and two others change theirs."""
-    return _swapped_in(_bounced(rows, shape), 5, STEADY, OTHER)
+    return swap(_bounced(rows, shape), 5, STEADY, OTHER)
 
 
 def _bounced(rows: DataFrame, shape: HistoryShape) -> DataFrame:
     """Let the restart of a static member cause a rebalance, with the same assignment."""
     since_ms = shape.restarted * TICK_MS + 600
-    others = _assigned(RESTARTER, 4) | _assigned(LEAVER, 4) | (F.col("life") == 2)
+    others = is_assigned(RESTARTER, 4) | is_assigned(LEAVER, 4) | (F.col("life") == 2)
     is_early = F.col("time_ms") < since_ms
     last = is_kind(Kind.ASSIGNED) & (F.col("generation") == 4) & is_early & ~others
-    again = _more(rows, last, since_ms + 80, generation=5, revoked="null")
+    again = add(rows, last, since_ms + 80, generation=5, revoked="null")
     told = is_kind(Kind.JOINED, Kind.ASSIGNED, Kind.HEARTBEAT, FINAL)
-    return _changed(again, told & (F.col("time_ms") > since_ms), generation=5)
+    return change(again, told & (F.col("time_ms") > since_ms), generation=5)
 
 
 def _left_out(rows: DataFrame, shape: HistoryShape) -> DataFrame:
     """Give a partition to nobody, until the group rebalances once more before its end."""
     less = "slice(assigned, 2, 100)"
-    where = _assigned(STEADY, 4)
-    return _changed(_once_more(rows, shape), where, owned=less, assigned=less)
+    where = is_assigned(STEADY, 4)
+    return change(_once_more(rows, shape), where, owned=less, assigned=less)
 
 
 def _left_out_in_churn(rows: DataFrame, shape: HistoryShape) -> DataFrame:
@@ -262,130 +241,89 @@ def _left_out_in_churn(rows: DataFrame, shape: HistoryShape) -> DataFrame:
     times = {4 + number: (shape.left + 2 * number) * TICK_MS + 900 for number in range(1, 5)}
     times[9] = shape.ticks * TICK_MS + 700
     less, is_whole = "slice(assigned, 2, 100)", F.col("generation").isin(*range(1, 4), 9)
-    rows = _rebalanced(rows, times)
-    return _changed(rows, _of(STEADY, Kind.ASSIGNED) & ~is_whole, owned=less, assigned=less)
+    rows = rebalance(rows, times)
+    return change(rows, is_of(STEADY, Kind.ASSIGNED) & ~is_whole, owned=less, assigned=less)
 
 
 def _left_out_soon(rows: DataFrame, shape: HistoryShape) -> DataFrame:
     """Give a partition to nobody in a generation that lasts for a tenth of a second."""
     less, at_ms = "slice(assigned, 2, 100)", shape.ticks * TICK_MS + 700
     joins = {5: at_ms - 50, 6: at_ms + 50}
-    joined = _repeated(rows, _assigned(STEADY, 4), joins, kind=f"'{Kind.JOINED}'", owned="null",
-                       assigned="null")  # fmt: skip
-    again = _rebalanced(rows, {5: at_ms, 6: at_ms + 100}).unionByName(joined)
-    return _changed(again, _assigned(STEADY, 5), owned=less, assigned=less)
-
-
-def _rebalanced(rows: DataFrame, times: Mapping[int, int]) -> DataFrame:
-    """Let the group have further generations at these times, with the assignment of the fourth."""
-    has_ended = (F.col("life") == 1) & (
-        (F.col("protocol").isin(*HAS_STATIC) & (F.col("member") == f"m-{RESTARTER}"))
-        | ((F.col("protocol") == "classic") & (F.col("member") == f"m-{TWIN}"))
-    )
-    last = is_kind(Kind.ASSIGNED) & (F.col("generation") == 4) & ~has_ended
-    newest = [F.when(F.col("time_ms") > times[each], each) for each in sorted(times, reverse=True)]
-    is_told = is_kind(Kind.JOINED, Kind.ASSIGNED, Kind.HEARTBEAT, FINAL)
-    told = F.when(is_told, F.coalesce(*newest, "generation")).otherwise(F.col("generation"))
-    return rows.withColumn("generation", told.cast("int")).unionByName(
-        _repeated(rows, last, times, revoked="null")
-    )
-
-
-def _repeated(
-    rows: DataFrame, like: Column, times: Mapping[int, int], **columns: object
-) -> DataFrame:
-    """Return rows like others, once for each of these generations, at its time.
-
-    One table for all: a plan that adds rows again and again doubles each time.
-    """
-    each = F.create_map(*(F.lit(one) for pair in times.items() for one in pair))
-    values = {"asked_ms": "time_ms - 1", "sequence": "time_ms", **columns}
-    return (
-        rows.where(like)
-        .drop("generation", "time_ms")
-        .select("*", F.explode(each).alias("generation", "at_ms"))
-        .withColumn("time_ms", F.col("at_ms").cast("bigint"))
-        .withColumns({name: _value(name, new) for name, new in values.items()})
-        .select(*COLUMNS)
-    )
+    joined = repeat(rows, is_assigned(STEADY, 4), joins, kind=f"'{Kind.JOINED}'", owned="null",
+                    assigned="null")  # fmt: skip
+    again = rebalance(rows, {5: at_ms, 6: at_ms + 100}).unionByName(joined)
+    return change(again, is_assigned(STEADY, 5), owned=less, assigned=less)
 
 
 def _foreign(rows: DataFrame, _shape: HistoryShape) -> DataFrame:
     """Assign a partition that there is not."""
-    return _changed(rows, _assigned(STEADY, 4), assigned="concat(assigned, array('x-9'))")
+    return change(rows, is_assigned(STEADY, 4), assigned="concat(assigned, array('x-9'))")
 
 
 def _ended_early(rows: DataFrame, shape: HistoryShape) -> DataFrame:
     """End the run soon after a member vanished."""
     at_ms = shape.ticks * TICK_MS + 700
     none = "null"
-    gone = _more(rows.where(~_of(STEADY, FINAL)), _assigned(STEADY, 4), at_ms, kind=f"'{ENDED}'",
-                 assigned=none, owned=NOTHING, generation=none, asked_ms=none)  # fmt: skip
+    gone = add(rows.where(~is_of(STEADY, FINAL)), is_assigned(STEADY, 4), at_ms, kind=f"'{ENDED}'",
+               assigned=none, owned=NOTHING, generation=none, asked_ms=none)  # fmt: skip
     return gone.where((F.col("member") != f"m-{STEADY}") | (F.col("time_ms") <= at_ms)
                       | F.col("member").isNull())  # fmt: skip
 
 
 def _served(rows: DataFrame, shape: HistoryShape) -> DataFrame:
     """Serve a fenced member once more."""
-    like = _of(TWIN, Kind.HEARTBEAT) & (F.col("time_ms") == shape.doubled * TICK_MS + TWIN)
-    return _more(rows, like, (shape.doubled + 2) * TICK_MS + 100)
+    like = is_of(TWIN, Kind.HEARTBEAT) & (F.col("time_ms") == shape.doubled * TICK_MS + TWIN)
+    return add(rows, like, (shape.doubled + 2) * TICK_MS + 100)
 
 
 def _fenced(rows: DataFrame, shape: HistoryShape) -> DataFrame:
     """Fence a static member before its next life begins."""
-    like = _assigned(RESTARTER, 4) & (F.col("life") == 1)
-    return _told(rows, like, shape.restarted * TICK_MS + 590, Kind.FAILED, FENCED)
+    like = is_assigned(RESTARTER, 4) & (F.col("life") == 1)
+    return answer(rows, like, shape.restarted * TICK_MS + 590, Kind.FAILED, FENCED)
 
 
 def _fenced_too_early(rows: DataFrame, shape: HistoryShape) -> DataFrame:
     """Fence a static member when its next life has started, and has not asked to join."""
-    like = _assigned(RESTARTER, 4) & (F.col("life") == 1)
-    return _told(rows, like, shape.restarted * TICK_MS + 655, Kind.FAILED, FENCED)
+    like = is_assigned(RESTARTER, 4) & (F.col("life") == 1)
+    return answer(rows, like, shape.restarted * TICK_MS + 655, Kind.FAILED, FENCED)
 
 
 def _fenced_newer(rows: DataFrame, shape: HistoryShape) -> DataFrame:
     """Fence the twin in place of the older life, which goes on and joins once more."""
     at_ms = (shape.doubled + 1) * TICK_MS
-    older = rows.where(~_of(TWIN, Kind.FAILED))
+    older = rows.where(~is_of(TWIN, Kind.FAILED))
     is_twin = (F.col("member") == f"m-{TWIN}") & (F.col("life") == 2)
     is_later = is_kind(FINAL) | (F.col("time_ms") > at_ms)
-    kept = _changed(older, is_twin & is_later, life=1, member_id=f"'m-{TWIN}-1'")
-    told = _told(kept, is_twin & is_kind(Kind.ASSIGNED), at_ms + 20, Kind.FAILED, FENCED)
-    like = _assigned(TWIN, 4) & (F.col("life") == 1)
-    joined = _more(told, like, at_ms + 200, kind=f"'{Kind.JOINED}'", owned="null", assigned="null")
-    return _more(joined, like, at_ms + 300)
+    kept = change(older, is_twin & is_later, life=1, member_id=f"'m-{TWIN}-1'")
+    told = answer(kept, is_twin & is_kind(Kind.ASSIGNED), at_ms + 20, Kind.FAILED, FENCED)
+    like = is_assigned(TWIN, 4) & (F.col("life") == 1)
+    joined = add(told, like, at_ms + 200, kind=f"'{Kind.JOINED}'", owned="null", assigned="null")
+    return add(joined, like, at_ms + 300)
 
 
 def _kept(rows: DataFrame, shape: HistoryShape) -> DataFrame:
     """Serve an older life, and do not fence it, when another one has its instance id."""
     at_ms = (shape.doubled + 3) * TICK_MS
-    ends = _changed(rows, _of(TWIN, Kind.FAILED), kind=f"'{ENDED}'", time_ms=at_ms, sequence=at_ms,
-                    asked_ms="null", error="null")  # fmt: skip
+    ends = change(rows, is_of(TWIN, Kind.FAILED), kind=f"'{ENDED}'", time_ms=at_ms, sequence=at_ms,
+                  asked_ms="null", error="null")  # fmt: skip
     return _served(ends, shape)
 
 
 def _unreleased(rows: DataFrame, _shape: HistoryShape) -> DataFrame:
     """Refuse the only process with an instance id once, before it joins."""
-    like = _of(OTHER, Kind.JOINED)
-    return _told(rows, like, 20, Kind.RETRIED, UNRELEASED)
+    like = is_of(OTHER, Kind.JOINED)
+    return answer(rows, like, 20, Kind.RETRIED, UNRELEASED)
 
 
 def _expelled(rows: DataFrame, shape: HistoryShape) -> DataFrame:
     """Tell a member that heartbeats that it is no member."""
     at_ms = (shape.ticks - 1) * TICK_MS + 200
-    return _told(rows, _assigned(STEADY, 4), at_ms, Kind.LOST, "unknown_member_id")
-
-
-def _told(rows: DataFrame, like: Column, at_ms: int, kind: str, error: str) -> DataFrame:
-    """Add the answer with an error to a member."""
-    none = "null"
-    return _more(rows, like, at_ms, kind=f"'{kind}'", error=f"'{error}'", assigned=none, owned=none,
-                 revoked=none)  # fmt: skip
+    return answer(rows, is_assigned(STEADY, 4), at_ms, Kind.LOST, "unknown_member_id")
 
 
 def _behind(rows: DataFrame, _shape: HistoryShape) -> DataFrame:
     """Leave a member in an old generation in the end."""
-    return _changed(rows, _of(STEADY, FINAL), generation=3)
+    return change(rows, is_of(STEADY, FINAL), generation=3)
 
 
 # --- what costs more: nothing of it is forbidden
@@ -401,50 +339,40 @@ def _another(rows: DataFrame, _shape: HistoryShape) -> DataFrame:
 
 def _once_more(rows: DataFrame, shape: HistoryShape) -> DataFrame:
     """Let the group rebalance once more before its end, with the same assignment."""
-    has_ended = F.col("protocol").isin(*HAS_STATIC) & (F.col("life") == 1) & _of(
-        RESTARTER, Kind.ASSIGNED
-    )  # fmt: skip
+    is_before = F.col("protocol").isin(*HAS_STATIC) & (F.col("life") == 1)
+    has_ended = is_before & is_of(RESTARTER, Kind.ASSIGNED)
     is_last = is_kind(Kind.ASSIGNED) & (F.col("generation") == 4) & ~has_ended
-    last = _more(rows, is_last, shape.ticks * TICK_MS + 700, generation=5)
-    return _changed(last, is_kind(FINAL), generation=5)
+    last = add(rows, is_last, shape.ticks * TICK_MS + 700, generation=5)
+    return change(last, is_kind(FINAL), generation=5)
 
 
 def _late(rows: DataFrame, shape: HistoryShape) -> DataFrame:
     """Let a member wait for its assignment."""
     at_ms = (shape.left + LATE_TICKS) * TICK_MS + 900
-    return _changed(rows, _assigned(STEADY, 4), time_ms=at_ms, asked_ms=at_ms - 1, sequence=at_ms)
+    return change(rows, is_assigned(STEADY, 4), time_ms=at_ms, asked_ms=at_ms - 1, sequence=at_ms)
 
 
 def _waits(rows: DataFrame, shape: HistoryShape) -> DataFrame:
     """Ask a member to join again shortly before the end, and let it wait."""
     at_ms = shape.ticks * TICK_MS + 700
-    return _told(rows, _assigned(STEADY, 4), at_ms, Kind.REBALANCING, "rebalance_in_progress")
+    return answer(rows, is_assigned(STEADY, 4), at_ms, Kind.REBALANCING, "rebalance_in_progress")
 
 
 def _taken(rows: DataFrame, _shape: HistoryShape) -> DataFrame:
     """Take partitions away from a member that stays."""
-    return _changed(rows, _assigned(STEADY, 4), revoked="array('t-1000', 't-1001', 't-1002')")
+    return change(rows, is_assigned(STEADY, 4), revoked="array('t-1000', 't-1001', 't-1002')")
 
 
 def _swapped(rows: DataFrame, _shape: HistoryShape) -> DataFrame:
     """Let two members change their places in a rebalance."""
-    return _swapped_in(rows, 4, STEADY, OTHER)
-
-
-def _swapped_in(rows: DataFrame, generation: int, one: int, another: int) -> DataFrame:
-    last = (is_kind(Kind.ASSIGNED) & (F.col("generation") == generation)) | is_kind(FINAL)
-    for member, owner in ((one, another), (another, one)):
-        where = last & (F.col("member") == f"m-{member}")
-        new = f"array('t-{2 * owner}', 't-{2 * owner + 1}')"
-        rows = _changed(rows, where, owned=new, assigned=f"if(assigned is null, null, {new})")
-    return rows
+    return swap(rows, 4, STEADY, OTHER)
 
 
 def _two_leave(rows: DataFrame, shape: HistoryShape) -> DataFrame:
     """Let another member leave with the leaver; its neighbour takes over."""
     leaves_ms = shape.left * TICK_MS + 590
     is_late = (F.col("member") == f"m-{OTHER}") & (F.col("time_ms") > leaves_ms)
-    left = _of(LEAVER, Kind.LEFT)
+    left = is_of(LEAVER, Kind.LEFT)
     gone = rows.where(left).withColumns(
         {"member": F.lit(f"m-{OTHER}"), "instance_id": F.lit(None).cast("string"),
          "member_id": F.lit(f"m-{OTHER}-1")}
@@ -454,35 +382,35 @@ def _two_leave(rows: DataFrame, shape: HistoryShape) -> DataFrame:
         {"member": F.lit(f"m-{STEADY}"), "member_id": F.lit(f"m-{STEADY}-1")}
     )
     both = rows.where(~late).unionByName(gone).unionByName(heirs)
-    takes = _assigned(STEADY, 4) | _of(STEADY, FINAL)
+    takes = is_assigned(STEADY, 4) | is_of(STEADY, FINAL)
     more = f"concat(owned, array('t-{2 * OTHER}', 't-{2 * OTHER + 1}'))"
-    return _changed(both, takes, owned=more, assigned=f"if(assigned is null, null, {more})")
+    return change(both, takes, owned=more, assigned=f"if(assigned is null, null, {more})")
 
 
 def _silent(rows: DataFrame, shape: HistoryShape) -> DataFrame:
     """Let a member hear nothing from the change to the end."""
-    is_heartbeat = _of(STEADY, Kind.HEARTBEAT) & (F.col("time_ms") > shape.left * TICK_MS + 900)
+    is_heartbeat = is_of(STEADY, Kind.HEARTBEAT) & (F.col("time_ms") > shape.left * TICK_MS + 900)
     return rows.where(~is_heartbeat)
 
 
 def _lost_generation(rows: DataFrame, shape: HistoryShape) -> DataFrame:
     """Tell a member once that its generation is not the group's."""
     at_ms = shape.ticks * TICK_MS + 600
-    return _told(rows, _assigned(STEADY, 4), at_ms, Kind.LOST, "illegal_generation")
+    return answer(rows, is_assigned(STEADY, 4), at_ms, Kind.LOST, "illegal_generation")
 
 
 def _refused(rows: DataFrame, shape: HistoryShape) -> DataFrame:
     """End a member with an error."""
     at_ms = shape.ticks * TICK_MS + 600
-    return _told(rows, _assigned(STEADY, 4), at_ms, Kind.FAILED, "group_authorization_failed")
+    return answer(rows, is_assigned(STEADY, 4), at_ms, Kind.FAILED, "group_authorization_failed")
 
 
 def _one_more(kind: str) -> Callable[[DataFrame, HistoryShape], DataFrame]:
     def plant(rows: DataFrame, shape: HistoryShape) -> DataFrame:
         """Add one row like a commit."""
         at_ms = shape.frozen * TICK_MS + 777
-        like = _of(STEADY, Kind.COMMITTED) & (F.col("time_ms") < 3 * TICK_MS)
-        return _more(rows, like, at_ms, kind=f"'{kind}'")
+        like = is_of(STEADY, Kind.COMMITTED) & (F.col("time_ms") < 3 * TICK_MS)
+        return add(rows, like, at_ms, kind=f"'{kind}'")
 
     return plant
 
