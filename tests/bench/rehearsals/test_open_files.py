@@ -101,6 +101,6 @@ def test_it_is_said_in_one_sentence_before_the_run(
     told = capsys.readouterr()
     assert told.out == ""
     assert told.err == (
-        "rollcall: 50000 members need 26519 open files in one process, and 20000 are allowed here:"
-        " run `ulimit -n 26519` in this shell, as root.\n"
+        "rollcall: 50000 members need 26515 open files in one process, and 20000 are allowed here:"
+        " run `ulimit -n 26515` in this shell, as root.\n"
     )
