@@ -136,7 +136,7 @@ def _begin(
     begun: RegisteredCluster,
 ) -> RegisteredCluster | None:
     """Start the cluster; return None if a signal came first."""
-    return supervisor.begin(signals, begun, partial(_start, options, request, plan, begun))
+    return supervisor.begin(signals, begun, partial(_start, options, request, plan))
 
 
 def down(args: Namespace) -> int:

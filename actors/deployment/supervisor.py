@@ -11,11 +11,11 @@ import os
 import signal
 import sys
 import traceback
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Final, NoReturn
 
-from actors.cluster import processes, registry
+from actors.cluster import processes, ray_node, registry
 from actors.errors import CommandError, ExitCode, FailureError, error_with
 from actors.waiting import poll
 
@@ -33,6 +33,11 @@ GRACE_S: Final = 20.0
 """How long coordinators may take to transfer leaderships; without it they lose nothing."""
 
 SENTENCE_BYTES_MAX: Final = 8_000
+RAY_STARTS_MAX: Final = 3
+
+
+class RayNotStartedError(FailureError):
+    """The cluster's own Ray did not start, or does not answer; it may do so when tried again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,13 +116,28 @@ class Signals:
 
 
 def begin(
-    signals: Signals, cluster: RegisteredCluster, work: Callable[[], None]
+    signals: Signals,
+    cluster: RegisteredCluster,
+    work: Callable[[RegisteredCluster], None],
 ) -> RegisteredCluster | None:
     """Register the cluster and start it with ``work``; return None if a signal came first.
 
-    Leaves nothing behind then, nor if the start fails, which raises CommandError.
+    Leaves nothing behind then, nor if the start fails, which raises CommandError. Our own Ray is
+    tried again: it gives its parts fixed times to start in, which a busy machine may exceed.
     """
     processes.adopt_orphans()  # Ray's processes, when the child that started them ends
+    for number in range(1, RAY_STARTS_MAX):
+        try:
+            return _begin_once(signals, cluster, partial(work, cluster))
+        except RayNotStartedError as error:
+            say(f"{error} Start {number + 1} of {RAY_STARTS_MAX} follows.")
+            cluster = replace(cluster, node=ray_node.new())
+    return _begin_once(signals, cluster, partial(work, cluster))
+
+
+def _begin_once(
+    signals: Signals, cluster: RegisteredCluster, work: Callable[[], None]
+) -> RegisteredCluster | None:
     before = registry.load(cluster.data_dir)
     registry.save(cluster)
     child = Child(work)
@@ -129,11 +149,20 @@ def begin(
     if not outcome.code:
         return registry.load(cluster.data_dir)
     is_stopped = signals.within(LATE_SIGNAL_S)
+    reached = registry.load(cluster.data_dir) or cluster
     _undo(cluster, before)
     if is_stopped:
         return None
     sentence = outcome.sentence or "The cluster could not be started: its process was killed."
+    if cluster.node is not None and not reached.address:
+        raise RayNotStartedError(_ray_not_started(sentence))
     raise error_with(outcome.code, sentence)
+
+
+def _ray_not_started(why: str) -> str:
+    """Return a sentence about a failed start of Ray; ``why`` may be a traceback."""
+    *_, last = why.strip().splitlines()
+    return f"The cluster's Ray did not start; the machine may be too busy for it. It said: {last}"
 
 
 def _undo(cluster: RegisteredCluster, before: RegisteredCluster | None) -> None:

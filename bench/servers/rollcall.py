@@ -21,7 +21,7 @@ from bench.servers.server import Server, StartError, serving_processes, stop
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-START_SECONDS: Final = 120
+START_SECONDS: Final = 240
 READY: Final = re.compile(r"^READY bootstrap=(?P<bootstrap>\S+)", re.MULTILINE)
 CONSOLE: Final = re.compile(r"console=(?P<console>http\S+)")
 ONE_COORDINATOR: Final[Mapping[str, str]] = {
