@@ -89,10 +89,22 @@ def _run(name: str, result: Path, options: Sequence[str]) -> None:
 
 
 def _commit() -> str:
-    """Return the commit that runs here; "unknown" outside of a repository."""
-    words = ["git", "-C", str(TOP), "describe", "--always", "--dirty", "--abbrev=10", "--exclude=*"]
-    done = subprocess.run(words, capture_output=True, text=True, check=False)
-    return done.stdout.strip() or "unknown"
+    """Return the commit that runs here; "unknown" outside of a repository.
+
+    The page is written after each run, so it alone makes no code of another state.
+    """
+    commit = _git("describe", "--always", "--abbrev=10", "--exclude=*")
+    if not commit:
+        return "unknown"
+    page = PAGE.relative_to(TOP).as_posix()
+    changed = _git("status", "--porcelain", "--untracked-files=no", "--", ".", f":!{page}")
+    return f"{commit}-dirty" if changed else commit
+
+
+def _git(*words: str) -> str:
+    """Return what git says about the repository of this program; "" if it fails."""
+    command = ["git", "-C", str(TOP), *words]
+    return subprocess.run(command, capture_output=True, text=True, check=False).stdout.strip()
 
 
 def differences(

@@ -2,6 +2,7 @@
 
 import json
 import re
+import subprocess
 from pathlib import Path
 
 from bench.rehearsals import both_times
@@ -150,3 +151,22 @@ def test_it_is_told_where_real_and_simulated_run_disagree() -> None:
 def test_only_what_is_between_the_marks_changes() -> None:
     page = f"a\n{BEGIN}\nold\n{END}\nb"
     assert with_table(page, "new") == f"a\n{BEGIN}\nnew\n{END}\nb"
+
+
+def test_only_changed_code_makes_a_commit_dirty(tmp_path: Path, monkeypatch) -> None:
+    monkeypatch.setattr(both_times, "TOP", tmp_path)
+    monkeypatch.setattr(both_times, "PAGE", tmp_path / "docs" / "scenarios.md")
+    assert both_times._commit() == "unknown"
+    both_times.PAGE.parent.mkdir()
+    code = tmp_path / "code.py"
+    for file in (both_times.PAGE, code):
+        file.write_text("before")
+    git = ("git", "-C", str(tmp_path), "-c", "user.name=a", "-c", "user.email=a@example.org")
+    for words in (("init", "--quiet"), ("add", "."), ("commit", "--quiet", "--message=one")):
+        subprocess.run([*git, *words], check=True)
+    commit = both_times._commit()
+    assert re.fullmatch("[0-9a-f]{10}", commit)
+    both_times.PAGE.write_text("after")
+    assert both_times._commit() == commit
+    code.write_text("after")
+    assert both_times._commit() == f"{commit}-dirty"
