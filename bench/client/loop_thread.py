@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import threading
 from concurrent.futures import Future
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import uvloop
 
@@ -16,12 +16,15 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
+MEMBERS_NICENESS: Final = EVENT_LOOP_NICENESS + 5
+"""How much less nice the thread of members is than others of its process, if it may be."""
+
 
 class LoopThread:
     """The ``loop`` runs from :meth:`start` to :meth:`end`; the methods are for other threads.
 
-    Members stand for other machines: they get a processor as soon as a coordinator on this one
-    does, or coordinators that are busy would keep them from sending.
+    Members stand for other machines, where no coordinator could keep them from sending: they get a
+    processor before a coordinator on this one does.
     """
 
     def __init__(self, name: str) -> None:
@@ -33,7 +36,7 @@ class LoopThread:
         self._thread.start()
 
     def _run(self) -> None:
-        raise_own_priority(EVENT_LOOP_NICENESS)
+        raise_own_priority(MEMBERS_NICENESS)
         self.loop.run_forever()
 
     def end(self) -> None:
