@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import threading
 from concurrent.futures import Future
 from typing import TYPE_CHECKING, Any, Final, TypeVar
@@ -18,13 +19,16 @@ T = TypeVar("T")
 
 MEMBERS_NICENESS: Final = EVENT_LOOP_NICENESS + 5
 """How much less nice the thread of members is than others of its process, if it may be."""
+FREEZE_S: Final = 5.0
+"""How often what members remember is taken from the garbage collector."""
 
 
 class LoopThread:
     """The ``loop`` runs from :meth:`start` to :meth:`end`; the methods are for other threads.
 
     Members stand for other machines, where no coordinator could keep them from sending: they get a
-    processor before a coordinator on this one does.
+    processor before a coordinator on this one does. What they remember is kept until they end: to
+    look for garbage in it would let all of them wait for seconds.
     """
 
     def __init__(self, name: str) -> None:
@@ -37,7 +41,12 @@ class LoopThread:
 
     def _run(self) -> None:
         raise_own_priority(MEMBERS_NICENESS)
+        self._freeze()
         self.loop.run_forever()
+
+    def _freeze(self) -> None:
+        gc.freeze()
+        self.loop.call_later(FREEZE_S, self._freeze)
 
     def end(self) -> None:
         """Stop the loop, and wait for the end of its thread."""
