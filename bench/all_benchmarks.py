@@ -20,10 +20,12 @@ import sys
 import tempfile
 import time
 from dataclasses import dataclass
+from functools import partial
 from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from bench.checkout_state import commit_of, git
 from bench.pages.measured import add_report_option, write_bench_report
 from bench.paths import CHECKOUT, PAGE, RESULTS
 from bench.report.page import newest, page, read
@@ -237,25 +239,19 @@ def _commit() -> tuple[str, list[str]]:
     """
     if CHECKOUT is None:
         return version("rollcall"), []
-    described = _git("rev-parse", "--short=10", "HEAD")
-    commit = described.stdout.strip() or "unknown"
-    own = [f":(exclude){path.relative_to(CHECKOUT)}" for path in (RESULTS, PAGE)]
-    if _git("status", "--porcelain", "--untracked-files=no", "--", ".", *own).stdout:
-        commit += "+"
+    commit, is_changed = commit_of(CHECKOUT, (RESULTS, PAGE))
+    in_checkout = partial(git, CHECKOUT)
     branches = [
-        name for name in MAIN_BRANCHES if not _git("rev-parse", "-q", "--verify", name).returncode
+        name
+        for name in MAIN_BRANCHES
+        if not in_checkout("rev-parse", "-q", "--verify", name).returncode
     ]
     is_merged = any(
-        not _git("merge-base", "--is-ancestor", "HEAD", name).returncode for name in branches
+        not in_checkout("merge-base", "--is-ancestor", "HEAD", name).returncode for name in branches
     )
-    doubts = {UNCOMMITTED: commit.endswith("+"), UNMERGED: bool(branches) and not is_merged}
-    return commit, [doubt for doubt, applies in doubts.items() if applies]
-
-
-def _git(*words: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        ["git", *words], cwd=CHECKOUT, capture_output=True, text=True, check=False
-    )
+    doubts = {UNCOMMITTED: is_changed, UNMERGED: bool(branches) and not is_merged}
+    found = [doubt for doubt, applies in doubts.items() if applies]
+    return f"{commit}+" if is_changed else commit, found
 
 
 def _parser() -> argparse.ArgumentParser:

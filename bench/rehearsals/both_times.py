@@ -19,6 +19,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 
+from bench.checkout_state import commit_of
 from bench.paths import TOP
 from bench.rehearsals.agreement import disagreements
 from bench.rehearsals.results import read_result
@@ -89,22 +90,9 @@ def _run(name: str, result: Path, options: Sequence[str]) -> None:
 
 
 def _commit() -> str:
-    """Return the commit that runs here; "unknown" outside of a repository.
-
-    The page is written after each run, so it alone makes no code of another state.
-    """
-    commit = _git("describe", "--always", "--abbrev=10", "--exclude=*")
-    if not commit:
-        return "unknown"
-    page = PAGE.relative_to(TOP).as_posix()
-    changed = _git("status", "--porcelain", "--untracked-files=no", "--", ".", f":!{page}")
-    return f"{commit}-dirty" if changed else commit
-
-
-def _git(*words: str) -> str:
-    """Return what git says about the repository of this program; "" if it fails."""
-    command = ["git", "-C", str(TOP), *words]
-    return subprocess.run(command, capture_output=True, text=True, check=False).stdout.strip()
+    """Return the commit that runs here; the page, written after each run, is no change of it."""
+    commit, is_changed = commit_of(TOP, (PAGE,))
+    return f"{commit}-dirty" if is_changed else commit
 
 
 def differences(

@@ -9,6 +9,7 @@ import pytest
 from bench import all_benchmarks
 from bench.all_benchmarks import PARTS
 from bench.all_benchmarks import main as run_all
+from bench.checkout_state import git
 from bench.cli import BENCHES, _parser, _refusal
 from bench.report.page import ABOUT, PAGE, newest, page, read
 
@@ -189,11 +190,13 @@ def test_the_figures_of_a_part_that_failed_are_kept_only_if_they_say_why(
 
 def test_every_commit_of_the_newest_results_is_in_the_history_or_said_not_to_be():
     made_of = newest()
-    here = all_benchmarks._git("rev-parse", "--is-shallow-repository").stdout.strip()
+    here = git(all_benchmarks.CHECKOUT, "rev-parse", "--is-shallow-repository").stdout.strip()
     if made_of is None or here != "false":
         pytest.skip("there are no results, or no whole history")
     for name, measured in made_of["parts"].items():
-        found = all_benchmarks._git("merge-base", "--is-ancestor", measured["commit"], "HEAD")
+        found = git(
+            all_benchmarks.CHECKOUT, "merge-base", "--is-ancestor", measured["commit"], "HEAD"
+        )
         assert not found.returncode or measured.get("caveats"), name
 
 
