@@ -124,6 +124,10 @@ def _print_list() -> None:
 
 def _planned(asked: argparse.Namespace, log: RehearsalLog) -> tuple[Drill, Callable[[], Verdict]]:
     """Return the drill asked for, and what runs it; raises BadInputError."""
+    try:
+        drill = _asked_for(asked)
+    except DrillError as error:
+        raise BadInputError(str(error)) from None
     if asked.name in HOST_DRILLS:
         if given := _not_on_hosts(asked):
             raise BadInputError(
@@ -132,16 +136,13 @@ def _planned(asked: argparse.Namespace, log: RehearsalLog) -> tuple[Drill, Calla
         options = HostOptions(
             hosts=asked.hosts,
             members=asked.members,
+            types=asked.types,
             spark_hosts=asked.spark_hosts or 0,
             directory=asked.keep,
             older=asked.older,
         )
         row = host_drills.checked(asked.name, options)
-        return row.drill(asked.members), partial(host_drills.run, row, options, log)
-    try:
-        drill = named(asked.name).of_size(asked.members).of_types(asked.types)
-    except DrillError as error:
-        raise BadInputError(str(error)) from None
+        return drill, partial(host_drills.run, row, options, log)
     if asked.hosts or asked.spark_hosts or asked.keep or asked.older:
         omit = "--hosts, --spark-hosts, --keep, --from"
         raise BadInputError(f"Drill {asked.name} runs on one host: omit {omit}.")
@@ -158,13 +159,19 @@ def _planned(asked: argparse.Namespace, log: RehearsalLog) -> tuple[Drill, Calla
     return drill, partial(run, drill, running, group_ids, log)
 
 
+def _asked_for(asked: argparse.Namespace) -> Drill:
+    """Return the drill with the members asked for; raises DrillError."""
+    if asked.name in HOST_DRILLS:
+        return HOST_DRILLS[asked.name].drill(asked.members, asked.types)
+    return named(asked.name).of_size(asked.members).of_types(asked.types)
+
+
 def _not_on_hosts(asked: argparse.Namespace) -> list[str]:
     """Return the options that were given and do not fit a drill on hosts."""
     options = {
         "--running": asked.running,
         "--data-dir": asked.data_dir,
         "--group": asked.group,
-        "--types": asked.types,
         "--yes": asked.yes,
     }
     return [name for name, value in options.items() if value]
@@ -297,8 +304,7 @@ def _parser() -> argparse.ArgumentParser:
         "--types",
         type=_types,
         metavar="T[,T...]",
-        help=f"the types of its groups ({', '.join(GROUP_TYPES)}), spread evenly; those of drills"
-        " on hosts are always classic and consumer",
+        help=f"the types of its groups ({', '.join(GROUP_TYPES)}), spread evenly",
     )
     parser.add_argument(
         "--group",

@@ -24,6 +24,7 @@ from bench.hosts.spark_hosts import SparkOnHosts
 from bench.load.rehearsal import Rehearsal, RehearsalLog
 from bench.servers.java import java_command
 from bench.servers.server import StartError
+from failover.drills.drill import MODERN_TYPES
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -41,15 +42,21 @@ SPARK_HOSTS_MAX: Final = 8
 MEMBERS_PER_SPARK_HOST_MIN: Final = 20
 
 SESSION_MS_MIN: Final = 45_000
-"""Kafka's default for members of consumer groups, which cannot ask for another one."""
+"""Kafka's default session timeout for the members of all groups but classic ones."""
+
+
+def _of_modern_groups(name: str, limit: str, value: str) -> dict[str, str]:
+    """Return a config of all groups but classic ones with its limit (``min`` or ``max``)."""
+    names = (name, f"{limit}.{name}")
+    return {f"group.{each}.{own}": value for each in MODERN_TYPES for own in names}
+
 
 CONFIGS: Final[Mapping[str, str]] = {
     "group.initial.rebalance.delay.ms": "1000",
-    "group.consumer.heartbeat.interval.ms": "1000",
-    "group.consumer.min.heartbeat.interval.ms": "1000",
+    **_of_modern_groups("heartbeat.interval.ms", "min", "1000"),
     "group.coordinator.background.threads": "1",
 }
-"""Members of consumer groups heartbeat as often as those of classic ones.
+"""Members of the other groups heartbeat as often as those of classic ones.
 
 One assignor worker on each host is enough: all hosts share this machine's processors.
 """
@@ -59,13 +66,15 @@ One assignor worker on each host is enough: all hosts share this machine's proce
 class HostOptions:
     """How a drill is run: on ``hosts`` hosts, with so many members (None: as the drill says).
 
-    ``spark_hosts`` further hosts have the members, driven by Spark (0: they are in this process).
-    ``directory`` keeps what the hosts' programs write. ``older`` is the wheel that a drill with two
-    versions begins with.
+    ``types`` are those of its groups, spread evenly (None: as the drill says). ``spark_hosts``
+    further hosts have the members, driven by Spark (0: they are in this process). ``directory``
+    keeps what the hosts' programs write. ``older`` is the wheel that a drill with two versions
+    begins with.
     """
 
     hosts: int | None
     members: int | None = None
+    types: Sequence[str] | None = None
     spark_hosts: int = 0
     directory: Path | None = None
     older: Path | None = None
@@ -80,14 +89,19 @@ def checked(name: str, options: HostOptions) -> HostDrill:
     if hosts not in fit:
         raise BadInputError(f"Drill {name} needs --hosts {_either(fit)}.")
     if options.spark_hosts:
-        _check_spark(options.spark_hosts, options.members)
+        _check_spark(options)
     if missing := what_is_missing():
         raise BadInputError(missing)
     return drill
 
 
-def _check_spark(spark_hosts: int, members: int | None) -> None:
+def _check_spark(options: HostOptions) -> None:
     """Check that there can be a Spark; raises BadInputError."""
+    spark_hosts, members = options.spark_hosts, options.members
+    if options.types is not None:
+        raise BadInputError(
+            "--spark-hosts drives members of classic and consumer groups: omit --types."
+        )
     if spark_hosts > SPARK_HOSTS_MAX:
         raise BadInputError(f"--spark-hosts is {SPARK_HOSTS_MAX} at most.")
     if members is not None and members < MEMBERS_PER_SPARK_HOST_MIN * spark_hosts:
@@ -143,7 +157,7 @@ def _judged(drill: HostDrill, options: HostOptions) -> Drill:
     """Return a drill with its members, as it is judged."""
     if options.spark_hosts:
         return over_spark(drill.drill(), options.members)
-    return drill.drill(options.members)
+    return drill.drill(options.members, options.types)
 
 
 def _members(
@@ -171,12 +185,9 @@ def _started(drill: HostDrill, workload: Workload, hosts: list[NamespaceHost]) -
 
 
 def patient_with(workload: Workload) -> dict[str, str]:
-    """Return configs with which members of consumer groups may be as slow as classic ones are."""
+    """Return configs with which members of the other groups may be as slow as classic ones are."""
     session_ms = max(SESSION_MS_MIN, workload.session_timeout_ms)
-    return dict.fromkeys(
-        ("group.consumer.session.timeout.ms", "group.consumer.max.session.timeout.ms"),
-        str(session_ms),
-    )
+    return _of_modern_groups("session.timeout.ms", "max", str(session_ms))
 
 
 def _either(counts: Sequence[int]) -> str:

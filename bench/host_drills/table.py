@@ -13,7 +13,7 @@ from bench.hosts.waiting import PATIENCE
 from failover.drills.drill import Drill, Expect, Workload
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
 
     from bench.host_drills.stage import HostStage
 
@@ -85,12 +85,15 @@ class HostDrill:
     has_two_versions: bool = False
     pauses: int = 1
 
-    def drill(self, members: int | None = None) -> Drill:
-        """Return it as it is judged, with this number of members (None: the usual one)."""
+    def drill(self, members: int | None = None, types: Sequence[str] | None = None) -> Drill:
+        """Return it as it is judged, with so many members and groups of these types.
+
+        None means those that it usually has; raises DrillError if it has fewer groups than types.
+        """
         drill = Drill(
             name=self.name, about=self.about, workload=WORKLOAD, steps=(), expect=_here(self.expect)
         )
-        return drill.of_size(members)
+        return drill.of_size(members).of_types(types)
 
 
 def _here(expect: Expect) -> Expect:

@@ -25,6 +25,9 @@ if TYPE_CHECKING:
 GROUP_TYPES: Final = ("classic", "consumer", "share", "streams")
 """The types of groups that members of a drill may have."""
 
+MODERN_TYPES: Final = GROUP_TYPES[1:]
+"""Those whose members cannot ask for a session timeout or a heartbeat interval."""
+
 WITHOUT_STATIC: Final = "share"
 """The one whose members are never static (KIP-932)."""
 
@@ -247,14 +250,14 @@ class Drill(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
             return self
         if len(types) > self.workload.groups:
             raise DrillError(
-                f"Drill {self.name} has {self.workload.groups} groups: name no more types."
+                f"Drill {self.name} has fewer groups than --types names: {self.workload.groups}."
             )
         if WITHOUT_STATIC in types and self.does(Action.RESTART_MEMBERS):
             raise DrillError(
                 f"Drill {self.name} restarts static members, and groups of type {WITHOUT_STATIC}"
                 f" have none: omit {WITHOUT_STATIC} from --types."
             )
-        shares = {f"{each}_share": (each in types) / len(types) for each in GROUP_TYPES[1:]}
+        shares = {f"{each}_share": (each in types) / len(types) for each in MODERN_TYPES}
         return replace(self, workload=replace(self.workload, **shares))
 
     def does(self, action: Action) -> bool:

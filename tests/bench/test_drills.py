@@ -298,7 +298,7 @@ def test_a_load_is_taken_off_a_cluster_that_goes_on(node):
         ),
         (
             ["kill-leader", "--types", "classic,consumer", "--members", "1"],
-            "Drill kill-leader has 1 groups: name no more types.",
+            "Drill kill-leader has fewer groups than --types names: 1.",
         ),
         (
             ["kill-in-mass-restart", "--types", "consumer,share"],

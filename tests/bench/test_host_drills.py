@@ -3,6 +3,7 @@
 import subprocess
 import tomllib
 import zipfile
+from collections import Counter
 from dataclasses import dataclass, field
 from itertools import cycle
 from pathlib import Path
@@ -33,7 +34,7 @@ from bench.hosts.waiting import HostError
 from bench.load.rehearsal import Rehearsal
 from bench.servers.server import StartError
 from failover.drills.checked import DrillError
-from failover.drills.drill import names
+from failover.drills.drill import GROUP_TYPES, names
 from failover.drills.verdict import DrillRecord, MemberTimeline, judge
 from protocol.config import Configs
 from protocol.members.history import MemberHistoryEvent, MemberHistoryKind
@@ -322,9 +323,7 @@ def test_the_list_says_how_long_a_drill_waits(row: HostDrill, tmp_path: Path):
     assert stage.paused_s == row.pauses * AWAY_S
 
 
-@pytest.mark.parametrize(
-    "words", [["--types", "share"], ["--group", "orders"], ["--running"], ["--yes"]]
-)
+@pytest.mark.parametrize("words", [["--group", "orders"], ["--running"], ["--yes"]])
 def test_a_drill_on_hosts_refuses_what_it_would_not_do(words: list[str], capsys):
     assert drills.main(["lose-host", "--hosts", "3", *words]) == 2
     said = f"rollcall: Drill lose-host makes its hosts and its members: omit {words[0]}.\n"
@@ -464,6 +463,14 @@ SPARK = ["lose-host", "--hosts", "3", "--spark-hosts"]
         (["kill-leader", "--spark-hosts", "2"], ONE_HOST),
         ([*SPARK, "9"], "--spark-hosts is 8 at most."),
         ([*SPARK, "2", "--members", "39"], "--spark-hosts 2 needs --members 40 or more."),
+        (
+            [*SPARK, "2", "--types", "share"],
+            "--spark-hosts drives members of classic and consumer groups: omit --types.",
+        ),
+        (
+            ["lose-host", "--hosts", "3", "--members", "1", "--types", "share,classic"],
+            "Drill lose-host has fewer groups than --types names: 1.",
+        ),
         (["kill-leader", "--keep", "d"], ONE_HOST),
         (["kill-leader", "--from", "w"], ONE_HOST),
         (
@@ -508,13 +515,26 @@ def test_over_spark_a_drill_has_a_crowd_and_allows_for_its_longer_times(row):
     assert slower_ms == (5_000 - 1_000) + 2 * (10_000 - 5_000)
 
 
+@pytest.mark.parametrize("row", HOST_DRILLS.values(), ids=HOST_DRILLS)
+def test_a_drill_on_hosts_has_groups_of_the_types_that_are_asked_for(row):
+    usual = row.drill().workload.group_types("g").values()
+    assert set(usual) == {"classic", "consumer"}
+    all_types = row.drill(None, GROUP_TYPES).workload.group_types("g").values()
+    assert Counter(all_types) == dict.fromkeys(GROUP_TYPES, 2)
+
+
 @pytest.mark.parametrize("members", [80, 10_000, 50_000])
-def test_a_cluster_is_as_patient_with_members_of_consumer_groups_as_with_classic_ones(members):
+@pytest.mark.parametrize("group_type", ["consumer", "share", "streams"])
+def test_a_cluster_is_as_patient_with_members_of_other_groups_as_with_classic_ones(
+    members, group_type
+):
     workload = over_spark(HOST_DRILLS["lose-host"].drill(), members).workload
     configs = Configs({**run.CONFIGS, **run.patient_with(workload)})
-    session_ms = configs.integer("group.consumer.session.timeout.ms")
+    session_ms = configs.integer(f"group.{group_type}.session.timeout.ms")
     assert session_ms >= workload.session_timeout_ms
     assert session_ms > 3 * workload.request_timeout_ms
+    interval_ms = HOST_DRILLS["lose-host"].drill().workload.heartbeat_interval_ms
+    assert configs.integer(f"group.{group_type}.heartbeat.interval.ms") == interval_ms
 
 
 def test_without_the_right_to_make_hosts_a_drill_says_so_in_one_sentence(monkeypatch, capsys):

@@ -19,7 +19,8 @@ def test_a_drill_on_hosts_ends_with_a_clean_verdict(
     done = subprocess.run(
         [
             sys.executable, "-m", "rollcall", "drill", "lose-host", "--hosts", "3",
-            "--members", "16", "--json", str(file), "--keep", str(kept),
+            "--members", "16", "--types", "classic,consumer,share,streams",
+            "--json", str(file), "--keep", str(kept),
         ],
         cwd=ROOT, capture_output=True, text=True, timeout=patient(280), check=False,
     )  # fmt: skip

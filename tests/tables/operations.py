@@ -231,6 +231,8 @@ RUNS: Final[Mapping[str, Run]] = {
     "--share-hosts": Run(_BALANCE, ("tests/hosts/test_balance.py::keep_another", _BY_RAY)),
     # Drills
     "rollcall drill --hosts": Run(_DRILL),
+    "--types": Run(_DRILL),
+    "--spark-hosts": Run(_WRONG_DRILLS),
     "--from": Run(_WRONG_DRILLS),
     "python -m --directory": Run(
         "tests/bench/test_all_drills.py::"
