@@ -1,4 +1,4 @@
-"""The parsers of commands that have modules of their own, for ``actors.cli`` to register.
+"""The commands that have modules of their own, for ``actors.cli.main`` to register.
 
 Each command sets ``args.run`` to a function that takes the parsed arguments and returns the exit
 code, or raises ``CommandError``.
@@ -6,26 +6,41 @@ code, or raises ``CommandError``.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-from actors.cli import backup as cli_backup
-from actors.cli import balance as cli_balance
-from actors.cli import configs as cli_configs
-from actors.cli import exchange as cli_exchange
-from actors.cli import explain as cli_explain
-from actors.cli import groups as cli_groups
-from actors.cli import members as cli_members
-from actors.cli import topics as cli_topics
-from actors.cli import upgrade as cli_upgrade
-from actors.cli.log import dump as cli_log
-from actors.cli.telling import watch as cli_watch
+from importlib import import_module
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
     from argparse import ArgumentParser, _SubParsersAction
+    from collections.abc import Mapping
+
+MODULES: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        "groups": ".groups",
+        "explain": ".explain",
+        "watch": ".telling.watch",
+        "members": ".members",
+        "topics": ".topics",
+        "configs": ".configs",
+        "backup": ".backup",
+        "restore": ".backup",
+        "recover": ".backup",
+        "import": ".exchange",
+        "export": ".exchange",
+        "balance": ".balance",
+        "upgrade": ".upgrade",
+        "log": ".log.dump",
+    }
+)
+"""The module, below this package, whose ``add_parser`` adds each command; it may add several."""
 
 
-def add_parsers(subparsers: _SubParsersAction[ArgumentParser]) -> None:
-    """Add the commands of each module."""
-    administration = (cli_groups, cli_explain, cli_watch, cli_members, cli_topics, cli_configs)
-    for command in (*administration, cli_backup, cli_exchange, cli_balance, cli_upgrade, cli_log):
-        command.add_parser(subparsers)
+def add_parsers(subparsers: _SubParsersAction[ArgumentParser], command: str | None = None) -> None:
+    """Add the commands of the module that has ``command``; of all modules if none has it.
+
+    To import all modules takes longer than most commands do.
+    """
+    module = MODULES.get(command or "")
+    wanted = dict.fromkeys(MODULES.values()) if module is None else [module]
+    for name in wanted:
+        import_module(name, __package__).add_parser(subparsers)

@@ -57,7 +57,7 @@ def _run(words: Sequence[str]) -> int:
     if words and words[0] in INSTRUMENTS:
         return _run_instrument(words[0], words[1:])
     try:
-        args = _parser().parse_args(words)
+        args = _parser(words[0] if words else None).parse_args(words)
     except _BadWordsError as error:
         _complain(words, error)
         raise SystemExit(error.exit_code) from None
@@ -133,7 +133,8 @@ class _Version(argparse.Action):
         parser.exit()
 
 
-def _parser() -> argparse.ArgumentParser:
+def _parser(command: str | None = None) -> argparse.ArgumentParser:
+    """Return a parser of every command, or of one that is named and perhaps some others."""
     parser = _Parser(
         prog="rollcall",
         description="A Kafka group coordinator cluster.",
@@ -149,12 +150,13 @@ def _parser() -> argparse.ArgumentParser:
         commands.add_parser("status", help="show the leaders, replicas and workers of a cluster")
     )
     _add_operations(commands)
-    from actors.cli.commands import add_parsers
-
-    add_parsers(commands)
     _add_record(
         commands.add_parser("record", help="save recent group events to a file, for a replay")
     )
+    if command not in commands.choices:
+        from actors.cli.commands import add_parsers
+
+        add_parsers(commands, command)
     _add_completion(commands.add_parser("completion", help="print a script for your shell"))
     commands.add_parser("bench", help="run a benchmark", add_help=False)
     commands.add_parser("drill", help="inject a failure into a live cluster", add_help=False)

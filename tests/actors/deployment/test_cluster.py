@@ -9,7 +9,7 @@ import time
 import urllib.request
 from contextlib import ExitStack, closing, suppress
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import pytest
 
@@ -51,7 +51,13 @@ def nodes(bootstrap: str) -> set[tuple[int, int]]:
 
 
 def test_status_from_a_second_shell_shows_the_whole_cluster(cluster: RunningCluster) -> None:
-    status = cluster.status_from_second_shell()
+    def all_answer() -> dict[str, Any] | None:
+        status = cluster.status_from_second_shell()
+        rows = status["coordinators"] + status["workers"]
+        return status if all(row["pid"] for row in rows) else None
+
+    status = until(all_answer, WITHIN_S, "each coordinator and worker says its process")
+    assert status is not None
     assert status["bootstrap"] == cluster.bootstrap
     assert len(status["cluster_id"]) == 22
     rows = status["coordinators"]
