@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Final
 
 from actors.errors import CommandError
 from bench import kill_demo
+from bench.histories.session import SMALL
 from bench.interruption import Interrupted, interruptible
 from bench.pages.files import report_path, write_reports
 from bench.pages.runs import ReportedRun, report
@@ -79,7 +80,10 @@ def _story(asked: argparse.Namespace) -> int:
     scenario = found(STORY)
     plan = expand(scenario)
     tasks = min(os.cpu_count() or 1, TASKS_MAX)
-    spark = SparkPlace(tasks=tasks, master=SparkMaster.parse(f"local[{tasks}]"))
+    master = SparkMaster.parse(f"local[{tasks}]")
+    # Its Java checks one history of one part in the end: what it compiles is used once.
+    master = replace(master, settings={**master.settings, **SMALL})
+    spark = SparkPlace(tasks=tasks, master=master)
     _say(scenario.about)
     with (
         tempfile.TemporaryDirectory(prefix="rollcall-demo-") as directory,

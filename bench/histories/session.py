@@ -40,6 +40,15 @@ The quick compiler, one thread that collects garbage, and plans that are made on
 processor time that they take otherwise.
 """
 
+INTERPRETED_ROWS: Final = 25_000
+INTERPRETED: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        "spark.sql.codegen.wholeStage": "false",
+        "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+    }
+)
+"""For a history of few rows: to compile its plans takes longer than to interpret them."""
+
 
 def check_settings(rows: int, memory: str = MEMORY) -> Mapping[str, str]:
     """Return the settings of a session that checks runs of at most so many rows."""
@@ -49,6 +58,7 @@ def check_settings(rows: int, memory: str = MEMORY) -> Mapping[str, str]:
         "spark.sql.shuffle.partitions": str(partitions),
         "spark.sql.adaptive.coalescePartitions.parallelismFirst": "false",
         **(SMALL if partitions == 1 else {}),
+        **(INTERPRETED if rows <= INTERPRETED_ROWS else {}),
     }
 
 

@@ -38,7 +38,7 @@ MEASURED: Final = "measured"
 """The key of a verdict's document with the date and the commit of its run."""
 
 NO_RUN: Final = "-"
-_DATED: Final = re.compile(r"(\d{4}-\d{2}-\d{2}), (\S+)", re.ASCII)
+_DATED: Final = re.compile(r"(\d{4}-\d{2}-\d{2}), \S+", re.ASCII)
 OVER_SPARK: Final = {"fifty-thousand": 3, "mass-restart-ten-thousand": 2, "ten-thousand": 2}
 """Scenarios whose members need tasks of Spark."""
 
@@ -151,16 +151,17 @@ def _when(document: Mapping[str, Any] | None) -> str:
 
 
 def ages(rows: str) -> str:
-    """Say how old the real runs of a table are: the oldest and the newest, and which have no date.
+    """Say how old the real runs of a table are, and which have no date.
 
     A run of which no date was kept is older than all others.
     """
     cells = [line.strip("|").split("|")[-1].strip() for line in rows.splitlines()[2:]]
-    dated = sorted(found.groups() for cell in cells if (found := _DATED.fullmatch(cell)))
+    dates = sorted({found[1] for cell in cells if (found := _DATED.fullmatch(cell))})
     said = []
-    if dated:
-        ends = [f"{date} (commit {commit})" for date, commit in (dated[0], dated[-1])]
-        said.append(f"The oldest real run with a date is of {ends[0]}, the newest of {ends[1]}.")
+    if len(dates) == 1:
+        said.append(f"All real runs with a date are of {dates[0]}.")
+    elif dates:
+        said.append(f"The oldest real run with a date is of {dates[0]}, the newest of {dates[-1]}.")
     if undated := cells.count(""):
         said.append(f"{undated} rows without a date were measured before dates were kept.")
     if missing := cells.count(NO_RUN):

@@ -11,6 +11,7 @@ from bench import check
 from bench.cases import histories
 from bench.histories.checks import CHECKS
 from bench.histories.planted import groups_of
+from bench.servers.server import StartError
 
 
 def verdict(found):
@@ -58,6 +59,13 @@ def test_amounts_are_checked(words, capsys):
         histories.main(words)
     assert stop.value.code == 2
     assert "rollcall bench histories: error: " in capsys.readouterr().err
+
+
+def test_that_a_history_cannot_be_made_is_told_by_the_process_that_tries(tmp_path, capfd):
+    (tmp_path / "file").touch()
+    with pytest.raises(StartError, match="The history could not be made: see above"):
+        histories._make(tmp_path / "file" / "runs", 1)
+    assert "rollcall: [Errno 20] Not a directory: " in capfd.readouterr().err
 
 
 @pytest.mark.thorough

@@ -99,14 +99,16 @@ def test_above_the_table_is_how_old_its_real_runs_are() -> None:
         }
     )
     said = (
-        "The oldest real run with a date is of 2026-11-28 (commit a1b2c3), the newest of"
-        " 2026-12-01 (commit d4e5f6-dirty). 2 rows without a date were measured before dates were"
-        " kept. 2 rows (-) are of virtual time only."
+        "The oldest real run with a date is of 2026-11-28, the newest of 2026-12-01."
+        " 2 rows without a date were measured before dates were kept."
+        " 2 rows (-) are of virtual time only."
     )
     assert ages(rows) == said
     assert with_table(f"{BEGIN}\nold\n{END}", rows).splitlines()[1:4] == [
         said, "", rows.splitlines()[0],
     ]  # fmt: skip
+    of_one_day = table({"s": (newer, simulated), "t": (newer, simulated)})
+    assert ages(of_one_day) == "All real runs with a date are of 2026-12-01."
 
 
 def test_what_was_run_in_virtual_time_only_keeps_what_its_real_run_cost() -> None:

@@ -2,7 +2,6 @@
 
 import json
 import resource
-import shutil
 from dataclasses import replace
 from types import SimpleNamespace
 
@@ -22,7 +21,6 @@ from bench.scenarios.verdicts.verdict import HistoryResult, judge
 from bench.servers.processes import free_port
 from bench.servers.server import StartError
 from failover.drills.checked import DrillError
-from tests.small_disk import fill, mounted
 
 SMALL = """
 about = "three members"
@@ -491,40 +489,3 @@ def test_a_history_that_is_there_is_refused_before_the_run_under_the_name_of_the
         assert told.err == f"rollcall: {folder} exists: remove it, or name another directory.\n"
         assert told.out == ""
         folder.rmdir()
-
-
-@pytest.mark.thorough
-@pytest.mark.timeout(600)
-@pytest.mark.filterwarnings("ignore::ResourceWarning")
-@pytest.mark.skipif(shutil.which("java") is None, reason="PySpark needs Java 17")
-def test_a_history_can_be_kept_once(file, tmp_path, capsys, monkeypatch):
-    monkeypatch.setattr(history, "ROWS_AT_ONCE", 7)
-    runs = tmp_path / "histories"
-    words = ["--simulate", str(file), "--history", str(runs)]
-    assert main(words) == 0
-    run = runs / "run_id=small"
-    said = capsys.readouterr().out
-    assert f"the history is in {run}\n" in said
-    assert " rows) found no broken promise.\nclean\n" in said
-    rows = json.loads((run / "_run.json").read_text())["rows"]
-    assert rows["started"] == 3
-    assert sum(rows.values()) > history.ROWS_AT_ONCE, "it is written in parts"
-    assert main(words) == 2
-    told = capsys.readouterr()
-    assert told.err == f"rollcall: {run} exists: remove it, or name another directory.\n"
-    assert told.out == "", "that is known before the run"
-
-
-@pytest.mark.thorough
-@pytest.mark.timeout(600)
-@pytest.mark.filterwarnings("ignore::ResourceWarning")
-@pytest.mark.skipif(shutil.which("java") is None, reason="PySpark needs Java 17")
-def test_a_history_on_a_full_disk_is_not_half_written(file, tmp_path, capsys):
-    with mounted(tmp_path / "small") as disk:
-        fill(disk)
-        assert main(["--simulate", str(file), "--history", str(disk / "runs")]) == 2
-        told = capsys.readouterr()
-        assert "rollcall: The rehearsal could not be completed: " in told.err
-        assert f"A run cannot be written to {disk / 'runs'}" in told.err
-        assert "\nNOT CLEAN\n" in told.out
-        assert [*disk.rglob("run_id=*")] == []
