@@ -14,8 +14,7 @@ if TYPE_CHECKING:
 
 EVENT_LOOP_NICENESS: Final = 10
 """How much less nice the thread with a coordinator's event loop is than all others of its host, if
-it may be: all its clients wait for it, and none for its other threads. Members that stand for
-clients on other machines are as nice as it."""
+it may be: all its clients wait for it, and none for its other threads."""
 
 THREADS: Final = Path("/proc/self/task")
 NICENESS_MAX: Final = 19

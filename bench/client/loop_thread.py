@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
+MEMBERS_NICENESS: Final = EVENT_LOOP_NICENESS + 5
+"""How much less nice the thread of members is than others of its process, if it may be."""
 FREEZE_S: Final = 5.0
 """How often what members remember is taken from the garbage collector."""
 
@@ -24,11 +26,9 @@ FREEZE_S: Final = 5.0
 class LoopThread:
     """The ``loop`` runs from :meth:`start` to :meth:`end`; the methods are for other threads.
 
-    Members stand for other machines: they get a processor as soon as a coordinator on this one
-    does, or coordinators that are busy would keep them from sending. They do not get it sooner, or
-    members that ask again and again would take it from a coordinator that must answer its peers.
-    What they remember is kept until they end: to look for garbage in it would let all of them wait
-    for seconds.
+    Members stand for other machines, where no coordinator could keep them from sending: they get a
+    processor before a coordinator on this one does. What they remember is kept until they end: to
+    look for garbage in it would let all of them wait for seconds.
     """
 
     def __init__(self, name: str) -> None:
@@ -40,7 +40,7 @@ class LoopThread:
         self._thread.start()
 
     def _run(self) -> None:
-        raise_own_priority(EVENT_LOOP_NICENESS)
+        raise_own_priority(MEMBERS_NICENESS)
         self._freeze()
         self.loop.run_forever()
 
