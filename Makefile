@@ -1,6 +1,6 @@
 # Each target sets up what it needs: a machine with Python 3.11-3.13, make and Java 17 is enough.
 
-.PHONY: help setup demo test test-core check lock clean
+.PHONY: help setup demo test test-core test-system check lock clean
 .DEFAULT_GOAL := help
 
 BIN := .venv/bin
@@ -9,7 +9,8 @@ help:
 	@echo "make setup   .venv with all that is needed; every other target does it too"
 	@echo "make demo    10,000 members driven by PySpark, deploys, a kill -9, a page (3 minutes)"
 	@echo "make demo MEMBERS=1000  the short one: a thousand members, a kill -9, a report"
-	@echo "make test    every test (or TESTS='tests/storage -k rot': pytest's arguments)"
+	@echo "make test    all but the system tests (or TESTS='tests/storage -k rot': pytest's arguments)"
+	@echo "make test-system  tests on several hosts, and beside Apache Kafka and Jaeger"
 	@echo "make test-core  the pure parts in about a minute: run it while you work"
 	@echo "make check   format, lint, strict types, house rules"
 	@echo "make lock    renew requirements.lock from pyproject.toml"
@@ -22,6 +23,9 @@ demo: .java .setup
 
 test: .java .setup
 	@.ci/test $(TESTS)
+
+test-system: .java .setup
+	@.ci/test-system
 
 test-core: .setup
 	@.ci/test-core

@@ -1,4 +1,6 @@
-"""Every test, in parts side by side: what `.ci/test` runs without arguments.
+"""Tests in parts side by side: `.ci/test` runs all but the system tests, `.ci/test-system` those.
+
+System tests need several hosts, or a server that is not ours: Apache Kafka, Jaeger, a collector.
 
 A few lanes take one part after the other; the longest are first. Tests with clusters and clients
 mostly wait, so most lanes begin with those. The others only compute, and stand back (``nice``), so
@@ -72,17 +74,15 @@ class Part:
 
     def elsewhere(self) -> list[str]:
         """Return the paths that other parts have within these."""
-        named = [path for part in (*WAITING, *COMPUTING) for path in part.paths]
+        named = [path for part in (*WAITING, *COMPUTING, *SYSTEM) for path in part.paths]
         within = tuple(f"{path}/" for path in self.paths)
         return [path for path in named if not self.paths or path.startswith(within)]
 
 
 WAITING: Final = [
-    Part("hosts", ["tests/hosts"]),
     Part("bench", ["tests/bench"]),
     Part("clients", ["tests/clients"]),
     Part("deployment", ["tests/actors/deployment"]),
-    Part("kafka", ["tests/kafka_suite"]),
     Part("others", []),
     Part("actors", ["tests/actors"]),
     Part("histories", ["tests/bench/histories"]),
@@ -100,6 +100,14 @@ COMPUTING: Final = [
     ),
     Part("rules", ["tests/test_docs.py", "tests/test_house_rules.py"], only_computes=True),
 ]
+SYSTEM: Final = [
+    Part("hosts", ["tests/hosts"]),
+    Part("kafka suite", ["tests/kafka_suite"]),
+    Part("kafka", ["tests/exchange", "tests/clients/tools"]),
+    Part("traces", ["tests/clients/telemetry", "tests/clients/test_otlp_backend.py"]),
+]
+"""The system tests."""
+
 LANES: Final = ("waiting", "waiting", "waiting", "computing")
 """What each lane begins with; then it helps with the rest."""
 
@@ -143,9 +151,9 @@ def lane(queues: Sequence[deque[Part]]) -> None:
             carry_out(part)
 
 
-def all_lanes() -> None:
-    """Run all parts."""
-    queues = {"waiting": deque(WAITING), "computing": deque(COMPUTING)}
+def all_lanes(waiting: Sequence[Part], computing: Sequence[Part]) -> None:
+    """Run parts."""
+    queues = {"waiting": deque(waiting), "computing": deque(computing)}
     lanes = []
     for first in LANES:
         order = [queues[first], *(queue for name, queue in queues.items() if name != first)]
@@ -181,20 +189,23 @@ def section(said: str, title: str) -> str:
     return found[1] if found else ""
 
 
-def main() -> int:
-    """Run every test; print the slowest of each part, what failed, and what each part took."""
+def main(words: Sequence[str]) -> int:
+    """Run parts; print the slowest tests of each, what failed, and what each part took."""
     signal.signal(signal.SIGTERM, lambda *_: end())
     signal.signal(signal.SIGHUP, lambda *_: end())
     signal.signal(signal.SIGINT, lambda *_: end())
+    are_system = "system" in words
+    waiting, computing = (SYSTEM, []) if are_system else (WAITING, COMPUTING)
     shutil.rmtree(CACHE, ignore_errors=True)
     CACHE.mkdir(parents=True)
-    backend = build_backend()
-    parts = [*WAITING, *COMPUTING]
-    all_lanes()
+    backend = build_backend() if are_system else None
+    parts = [*waiting, *computing]
+    all_lanes(waiting, computing)
     slowest = {part.name: section(part.said, f"slowest {SLOWEST} durations") for part in parts}
     flaky = second_chance(parts)
-    backend.terminate()  # whoever needed it has waited for it
-    backend.wait()
+    if backend is not None:
+        backend.terminate()  # whoever needed it has waited for it
+        backend.wait()
     for name, said in slowest.items():
         print(f"\nSlowest of {name}:\n{said}", end="")
     took = (f"{part.name} {part.wall_s:.0f} s (CPU {part.cpu_s:.0f} s)" for part in parts)
@@ -229,4 +240,4 @@ def end() -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(sys.argv[1:]))

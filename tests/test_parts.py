@@ -1,4 +1,4 @@
-"""Every test belongs to a part of ``make test``, and what a part says is read as it is meant."""
+"""Every test belongs to a part of one of two commands, and what a part says is read as meant."""
 
 import importlib.util
 import json
@@ -25,18 +25,21 @@ def parts(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> ModuleType:
 
 
 def test_every_path_of_a_part_exists_and_the_rest_is_one_part(parts: ModuleType) -> None:
-    every = [*parts.WAITING, *parts.COMPUTING]
+    every = [*parts.WAITING, *parts.COMPUTING, *parts.SYSTEM]
     named = [path for part in every for path in part.paths]
     assert len(set(named)) == len(named)
     assert all((ROOT / path).exists() for path in named)
     (rest,) = (part for part in every if not part.paths)
     assert rest.elsewhere() == named
+    assert not rest.only_computes
+    assert len({part.name for part in every}) == len(every)
 
 
 def test_a_part_leaves_out_what_is_another_one(parts: ModuleType) -> None:
     by_name = {part.name: part for part in parts.WAITING}
     assert by_name["actors"].elsewhere() == ["tests/actors/deployment"]
     assert by_name["deployment"].elsewhere() == []
+    assert "tests/clients/tools" in by_name["clients"].elsewhere()
     assert "--ignore=tests/actors/deployment" in by_name["actors"].command()
 
 
