@@ -22,6 +22,9 @@ if TYPE_CHECKING:
 STALLED_MS: Final = 500
 """A stall of the members' process from here on is told."""
 
+LATE_PERCENT: Final = 1.0
+"""With so many late requests, or with a late step, the machine was too slow for the plan."""
+
 
 class Bound(Enum):
     """Whether a setting of ``expect`` says how little a group may pay, or how much."""
@@ -176,7 +179,7 @@ class ScenarioVerdict:
             f"{self.late} steps of the plan and {self.late_requests} of {self.requests} requests"
             f" ({self.late_requests_percent:.2f}%) were late"
         )
-        is_slow = self.late or self.late_requests
+        is_slow = self.late or self.late_requests_percent >= LATE_PERCENT
         said = f"{said}: this machine is too slow for it." if is_slow else f"{said}."
         if not self.held_requests:
             return said

@@ -344,6 +344,25 @@ def test_lateness_decides_if_it_is_asked_to():
     assert "0 of 400 requests (0.00%) were late." in Comparison([calm]).markdown()
 
 
+@pytest.mark.parametrize(
+    ("late_requests", "late_steps", "said"),
+    [
+        (3, 0, "(0.75%) were late."),
+        (4, 0, "(1.00%) were late: this machine is too slow for it."),
+        (0, 1, "(0.00%) were late: this machine is too slow for it."),
+    ],
+)
+def test_a_machine_is_too_slow_from_one_late_request_in_a_hundred_on(
+    late_requests, late_steps, said
+):
+    scenario = parse("small", SMALL)
+    record = replace(
+        simulated.run(scenario, expand(scenario), lambda _at_ms, _text: None),
+        requests=400, late_requests=late_requests, late=late_steps,
+    )  # fmt: skip
+    assert said in Comparison([judge(scenario, record, "real")]).markdown()
+
+
 def test_a_pull_request_is_told_the_faults_with_their_times(file, tmp_path):
     file.write_text(SMALL + '[[faults]]\ndo = "kill"\nat = "6s"\nnode = 1\n')
     table, page, data = (tmp_path / name for name in ("v.md", "r.md", "v.json"))
