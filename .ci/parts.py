@@ -80,6 +80,7 @@ class Part:
 
 
 WAITING: Final = [
+    Part("rehearsals", ["tests/bench/rehearsals"]),
     Part("bench", ["tests/bench"]),
     Part("clients", ["tests/clients"]),
     Part("deployment", ["tests/actors/deployment"]),
