@@ -103,7 +103,7 @@ COMPUTING: Final = [
 ]
 SYSTEM: Final = [
     Part("hosts", ["tests/hosts"]),
-    Part("kafka suite", ["tests/kafka_suite"]),
+    Part("kafka-suite", ["tests/kafka_suite"]),
     Part("kafka", ["tests/exchange", "tests/clients/tools"]),
     Part("traces", ["tests/clients/telemetry", "tests/clients/test_otlp_backend.py"]),
 ]
