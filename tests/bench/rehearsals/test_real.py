@@ -26,9 +26,9 @@ from bench.scenarios import simulated
 from bench.scenarios.faults import Fault
 from bench.scenarios.files import found
 from bench.scenarios.plan import MemberAction
-from tests.java_support import classpath_or_skip
+from tests.bench.rehearsals.small_scenarios import FAULTS, counts, slower
 from tests.small_disk import MIB, fill, mounted
-from tests.waiting import PATIENCE, WITHIN_S, patient, until
+from tests.waiting import WITHIN_S, patient, until
 
 MODERN = """
 [[groups]]
@@ -120,33 +120,6 @@ topics = ["t"]
 name = "two"
 groups.a.replicas = 2
 """
-FAULTS = """
-about = "every fault, one after the other"
-duration = "25s"
-topics.t.partitions = 3
-configs = { "group.initial.rebalance.delay.ms" = "0" }
-faults = [
-    { do = "kill", at = "5s" },
-    { do = "freeze", at = "10s", for = "3s" },
-    { do = "cut", at = "18s", for = "3s" },
-]
-[[groups]]
-name = "a"
-topics = ["t"]
-expect = { rebalances_max = 0 }
-"""
-
-
-SLOWER = max(1, int(PATIENCE) // 2)
-"""How much more time a machine that has much else to do gets for what happens in a scenario."""
-
-
-def slower(text: str) -> str:
-    """Return a scenario in which everything takes longer, sessions too."""
-    text = re.sub(r'"(\d+)s"', lambda found: f'"{int(found[1]) * SLOWER}s"', text)
-    return re.sub(
-        r"(session_timeout_ms = )(\d+)", lambda found: f"{found[1]}{int(found[2]) * SLOWER}", text
-    )
 
 
 @pytest.fixture
@@ -163,15 +136,6 @@ def rehearsed(node, tmp_path):
         return found
 
     return run
-
-
-def counts(document: dict) -> dict:
-    """Return what does not depend on the speed of a machine."""
-    kept = ("members", "rebalances", "causes", "failed")
-    return {
-        name: {**{key: group[key] for key in kept}, "exceeded": bool(group["exceeded"])}
-        for name, group in document["groups"].items()
-    }
 
 
 def test_a_simulated_and_a_real_run_agree_about_rebalances_and_verdict(node, rehearsed):
@@ -354,54 +318,3 @@ def test_every_variant_has_a_cluster_of_its_own(tmp_path):
     runs = json.loads(out.read_text())["runs"]
     assert [(each["run"], each["variant"]) for each in runs] == [("real", "base"), ("real", "two")]
     assert [each["groups"]["a"]["members"] for each in runs] == [3, 2]
-
-
-SMALL = """
-about = "members come and go, on a cluster of ours in virtual time and on Kafka"
-duration = "25s"
-topics.t.partitions = 6
-configs = { "group.initial.rebalance.delay.ms" = "0" }
-[[groups]]
-name = "classic"
-topics = ["t"]
-start_time = "1s"
-heartbeat_interval_ms = 500
-behaviours = [
-    { do = "scale", at = "10s", replicas = 4 },
-    { do = "scale", at = "17s", replicas = 3 },
-]
-expect = { members_min = 3, members_max = 3, rebalances_min = 2, failed_members_max = 0 }
-"""
-
-
-@pytest.mark.timeout(600)
-def test_a_scenario_runs_on_kafka_beside_ours(tmp_path, capsys):
-    classpath_or_skip()
-    path, out, page = (tmp_path / name for name in ("small.toml", "verdict.json", "report.json"))
-    path.write_text(slower(SMALL))
-    words = [str(path), "--simulate", "--kafka", "--json", str(out), "--report", str(page)]
-    assert main(words) == 0, capsys.readouterr()
-    runs = json.loads(out.read_text())["runs"]
-    assert [each["run"] for each in runs] == ["simulated", "kafka"]
-    ours, theirs = (counts(each)["classic"] for each in runs)
-    assert theirs == ours
-    assert theirs["causes"] == {"joined": 1, "left": 1}
-    assert runs[1]["requests"] > 0
-    assert runs[1]["notes"] == []
-    assert [each["name"] for each in json.loads(page.read_text())["runs"]] == ["simulated", "kafka"]
-
-
-@pytest.mark.timeout(900)
-def test_kafkas_brokers_suffer_the_faults_that_ours_do(tmp_path, capsys):
-    classpath_or_skip()
-    path, out = tmp_path / "faults.toml", tmp_path / "verdict.json"
-    path.write_text(FAULTS.replace('"25s"', '"45s"'))
-    assert main([str(path), "--simulate", "--kafka", "--json", str(out)]) == 0, capsys.readouterr()
-    told = capsys.readouterr().out
-    _, theirs = told.split("--- Apache Kafka")
-    assert re.findall(r"(kill|freeze|cut) node [0-2]", theirs) == ["kill", "freeze"]
-    runs = json.loads(out.read_text())["runs"]
-    assert [each["run"] for each in runs] == ["simulated", "kafka"]
-    assert [each["clean"] for each in runs] == [True, True]
-    (note,) = runs[1]["notes"]
-    assert note.startswith("cut is left out: ")
