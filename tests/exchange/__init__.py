@@ -1,1 +1,1 @@
-"""Groups between Rollcall, its backups and a real Kafka."""
+"""Groups between Rollcall, its backups and a real Kafka, and rehearsals on one."""
