@@ -304,11 +304,12 @@ class Pump:
         self._is_scheduled = False
         if self._is_closed or self.links is None:
             return
-        if self.listener.inbox and not self._has_served:
+        if not self._has_served:
+            self._has_served = bool(self.listener.inbox)
             self._turn.serve()
-            self._has_served = True
-            self.schedule()
-            return
+            if self._has_served:
+                self.schedule()
+                return
         self._has_served = False
         self._turn.carry_out()
         if self.listener.inbox:

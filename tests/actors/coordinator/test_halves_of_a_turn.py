@@ -3,6 +3,7 @@
 import asyncio
 from typing import Any
 
+from actors.coordinator.pump import SERVE_S
 from protocol.wire.apis import API
 from protocol.wire.frames import encode_request
 from tests.actors.coordinator.pumps import connected, pump_of
@@ -56,6 +57,20 @@ async def request_in_between() -> None:
     pump.close()
 
 
+async def serving_times() -> list[float]:
+    """Return how long a turn may serve that comes after one with a slow write and no requests."""
+    pump, _ = pump_of(working_driver())
+    pump._writing._sum_s = 0.008
+    pump.turn()
+    times: list[float] = []
+    client, _ = connected(pump)
+    client.data_received(frame_of(COMMIT, asks.commit("g", 5)))
+    pump.listener.serve = lambda seconds: bool(times.append(seconds))  # type: ignore[method-assign, func-returns-value]
+    pump.turn()
+    pump.close()
+    return times
+
+
 async def turns_until_idle() -> int:
     pump, log = pump_of(working_driver())
     early, _ = connected(pump)
@@ -79,3 +94,7 @@ def test_a_request_that_comes_between_the_halves_waits_for_the_next_turn() -> No
 
 def test_the_next_turn_comes_without_another_event() -> None:
     assert asyncio.run(turns_until_idle()) == 2
+
+
+def test_a_turn_without_requests_forgets_how_long_the_last_write_took() -> None:
+    assert asyncio.run(serving_times()) == [SERVE_S]
