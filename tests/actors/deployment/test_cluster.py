@@ -184,9 +184,7 @@ def test_controller_and_console_may_die_too_and_another_shell_takes_the_cluster_
     assert answers(cluster.bootstrap)
 
     def shown() -> bool:
-        """Whether the status is one again, and not the sentence that the controller is gone."""
-        done = rollcall("status", "--json", "--data-dir", cluster.data_dir)
-        rows = json.loads(done.stdout or "{}").get("coordinators")
+        rows = cluster.coordinators_if_told()
         return bool(rows and rows[0]["leads"] == [0])
 
     until(shown, patient(60), "the status is back")

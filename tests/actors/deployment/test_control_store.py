@@ -1,17 +1,15 @@
 """A process of Ray dies under a cluster: the coordinators go on, or start again by themselves."""
 
-import json
 import os
 import signal
 import time
 from contextlib import suppress
-from typing import Any
 
 import psutil
 
 from actors.cli import up
 from tests.actors.deployment.test_cluster import answers
-from tests.conftest import NewCluster, RunningCluster, rollcall
+from tests.conftest import NewCluster, RunningCluster
 from tests.waiting import patient, until
 
 BACK_S = patient(60)
@@ -33,25 +31,20 @@ def kill_until_it_is_back(cluster: RunningCluster, name: str) -> None:
     until(lambda: process(cluster, name) not in (0, first), BACK_S, f"{name} is started again")
 
 
-def coordinators(cluster: RunningCluster) -> list[dict[str, Any]]:
-    done = rollcall("status", "--json", "--data-dir", cluster.data_dir)
-    said = json.loads(done.stdout) if done.stdout else {}
-    rows: list[dict[str, Any]] = said.get("coordinators", [])  # there is only "error" meanwhile
-    return rows
-
-
 def test_a_control_store_that_dies_starts_again_and_restarts_what_dies_then(
     new_cluster: NewCluster,
 ) -> None:
     cluster = new_cluster().start()
-    before = [row["pid"] for row in coordinators(cluster)]
+    before = [row["pid"] for row in cluster.coordinators_if_told()]
     kill_until_it_is_back(cluster, CONTROL_STORE)
     assert answers(cluster.bootstrap)
-    assert [row["pid"] for row in coordinators(cluster)] == before, "no coordinator noticed"
+    assert [row["pid"] for row in cluster.coordinators_if_told()] == before, (
+        "no coordinator noticed"
+    )
     os.kill(before[1], signal.SIGKILL)
 
     def is_back() -> bool:
-        rows = coordinators(cluster)
+        rows = cluster.coordinators_if_told()
         return bool(rows) and rows[1]["pid"] != before[1] and rows[1]["state"] == "Running"
 
     until(is_back, BACK_S, "the coordinator runs again")
@@ -69,6 +62,6 @@ def test_a_raylet_that_dies_takes_the_cluster_down_and_it_starts_again(
         "the cluster has run for long enough",
     )
     kill_until_it_is_back(cluster, RAYLET)
-    until(lambda: coordinators(cluster), BACK_S, "the cluster runs again")
+    until(cluster.coordinators_if_told, BACK_S, "the cluster runs again")
     assert answers(cluster.bootstrap), "at the address that it had"
     assert cluster.stop() == 0
