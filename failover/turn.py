@@ -4,8 +4,8 @@ This is the only place that carries out what a host decides. The process
 (``actors/coordinator/pump.py``), the simulator (``failover/simulation/nodes/process.py``) and the
 tests all call it; they differ in the ports they pass in, never in the order.
 
-A :class:`storage.log.LogError` other than a full disk propagates out of :meth:`Turn.take`: memory
-and disk may then differ, and the process must restart from its log.
+A :class:`storage.log.LogError` other than a full disk propagates out of both halves of a turn:
+memory and disk may then differ, and the process must restart from its log.
 """
 
 from __future__ import annotations
@@ -49,30 +49,41 @@ class Turn:
             self._ports.answers.answer(refusal)
 
     def synced(self) -> None:
-        """Note that the sync in progress is done; the next :meth:`take` continues from there."""
+        """Note that the sync in progress is done; the next turn continues from there."""
         self._is_syncing = False
         self.host.syncs.ended(self._ports.clock.now())
         while self._unsynced and self._unsynced[0] <= self._covers:
             self._unsynced.popleft()
 
     def take(self) -> bool:
-        """Serve clients for a limited time, then carry out what the host decided, in this order.
+        """Serve clients, then carry out what the host decided; True when requests still wait."""
+        requests_wait = self.serve()
+        self.carry_out()
+        return requests_wait
+
+    def serve(self) -> bool:
+        """Serve clients for a limited time: the first half of a turn; True if others still wait.
+
+        The driver may pass other events to the host, or answer repeated requests, before the second
+        half. What was decided here is neither written nor answered until then.
+        """
+        return self._ports.answers.serve()
+
+    def carry_out(self) -> None:
+        """Carry out what the host decided, in this order: the second half of a turn.
 
         Send to peers and forward: none of that depends on data that is not on disk yet. Write.
         Queue answers, start tasks, report facts; repeat until the host has nothing more to do. Then
         start to sync what was written, unless a sync is in progress: the next one covers everything
-        written until then. At the end flush the answers and set the timer. Return whether requests
-        wait for the next turn.
+        written until then. At the end flush the answers and set the timer.
         """
         ports = self._ports
-        requests_wait = ports.answers.serve()
         self._retry(ports.clock.now())
         now = self._drain()
         while self._begin_sync():
             now = self._drain()
         ports.answers.flush()
         ports.timer.arm(_first(self.host.next_deadline(), self._backlog.retry_ms), now)
-        return requests_wait
 
     def _drain(self) -> int:
         """Carry out what the host decided, until there is nothing left; return the time."""

@@ -144,6 +144,7 @@ class Pump:
         self.syncs.took = self._event_metrics.sync_s.add
         self._waiting: dict[Ticket, asyncio.Future[Entity]] = {}
         self._is_scheduled = False
+        self._has_served = False
         self._is_closed = False
         self._writing = WriteTime()
         self._armed_ms: int | None = None
@@ -295,12 +296,24 @@ class Pump:
             _restart(error)
 
     def turn(self) -> None:
-        """Serve clients for a while, then carry out the host's effects."""
+        """Serve clients for a while, or carry out the host's effects when that is done.
+
+        The sockets are polled in between: repeated heartbeats are answered then, and wait for half
+        of a turn at most.
+        """
         self._is_scheduled = False
         if self._is_closed or self.links is None:
             return
-        if self._turn.take():
-            self.schedule()  # after another poll of the sockets: memo hits go first
+        if not self._has_served:
+            self._has_served = bool(self.listener.inbox)
+            self._turn.serve()
+            if self._has_served:
+                self.schedule()
+                return
+        self._has_served = False
+        self._turn.carry_out()
+        if self.listener.inbox:
+            self.schedule()
         self._save_faults()
         self._leaderships.look()
         self._after_turn()

@@ -12,6 +12,13 @@ if TYPE_CHECKING:
 JUMP_MS: Final = 15
 """As in the actor's clock: the smallest move of one clock against the other that is noticed."""
 
+BEAT_MS: Final = 500
+STALL_MS: Final = 1_000
+"""As in the actor's clock: the shortest stall that is noticed."""
+
+WALL_MS: Final = 10_000
+"""How often a host gets a reading of the wall clock."""
+
 
 class SimulatedWallClock:
     """The error of a machine's wall clock, and how it moved since the process last read it.

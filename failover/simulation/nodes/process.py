@@ -14,9 +14,10 @@ from failover.ports import Ports
 from failover.routing import partition_for
 from failover.simulation.event_log import Violation
 from failover.simulation.nodes import events
-from failover.simulation.nodes.clocks import SimulatedWallClock
+from failover.simulation.nodes.clocks import BEAT_MS, STALL_MS, WALL_MS, SimulatedWallClock
 from failover.simulation.nodes.directory_check import DirectoryCheck
 from failover.simulation.nodes.disks import Directory, Disk, FaultyLog
+from failover.simulation.nodes.halves import Halves
 from failover.simulation.nodes.requests import FORWARD_MS, ForwardedFrom, RequestQueue, SentAnswer
 from failover.simulation.nodes.slow_writes import SlowWrites
 from failover.turn import Turn
@@ -41,13 +42,6 @@ if TYPE_CHECKING:
     from protocol.groups.facts import Fact
     from storage.log import Write
     from storage.messages import Message
-
-BEAT_MS: Final = 500
-STALL_MS: Final = 1_000
-"""As in the actor's clock: the shortest stall that is noticed."""
-
-WALL_MS: Final = 10_000
-"""How often a host gets a reading of the wall clock."""
 
 LOAD_SLICE_RECORDS: Final = 40
 
@@ -139,6 +133,7 @@ class Process:
         self._inbox: list[tuple[Callable[..., None], tuple[Any, ...]]] = []
         self.requests = RequestQueue()
         self._is_scheduled = False
+        self._halves = Halves(world.random(f"polls {node_id}"), world.settings.turn_ms > 0)
         self._armed_true: int | None = None
         self._paused_at = self._paused_local = 0
 
@@ -163,6 +158,7 @@ class Process:
         self.is_alive, self.is_paused, self.is_loading, self.doom = True, False, True, 0
         self._inbox.clear()
         self.requests.begin()
+        self._halves.is_first_done = False
         self._is_scheduled, self._armed_true = False, None
         self._slow_writes.begin()
         log = FaultyLog(self.log, self.disk)
@@ -453,15 +449,19 @@ class Process:
         if self._turn is None:
             return
         try:
-            if self._turn.take():
-                self.world.after(1, self._scheduled, self.life)
+            wait_ms = self._halves.run(self._turn, self.requests)
         except (Killed, LogError):
             self.world.come_back()
             self.kill(self.log.unsynced // 2, 1)
             self.died_mid_turn(self.node_id)
         else:
-            self.watcher.turned(self)
-            self._slow_writes.end_turn(self)
+            if wait_ms is not None:
+                self.world.after(wait_ms, self._scheduled, self.life)
+            if self._halves.is_first_done:
+                self._is_scheduled = True
+            else:
+                self.watcher.turned(self)
+                self._slow_writes.end_turn(self)
 
     def _step(self) -> None:
         """Die here if this is the step to die at."""

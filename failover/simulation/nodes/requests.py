@@ -146,6 +146,11 @@ class RequestQueue:
 
     # --- serving and answering
 
+    @property
+    def are_waiting(self) -> bool:
+        """Whether requests wait to be served."""
+        return bool(self._waiting)
+
     def serve(self, receive: Callable[[Request], None]) -> bool:
         """Pass on waiting requests for a millisecond; return whether others still wait."""
         return serve(

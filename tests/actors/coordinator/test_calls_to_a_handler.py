@@ -6,55 +6,23 @@ connections that ship. A function that only calls another is one too many.
 
 import asyncio
 import sys
-from types import FrameType, SimpleNamespace
+from types import FrameType
 from typing import Any
 
 import pytest
 
-from actors.coordinator.pump import Pump
-from actors.serving.admission import Limits
-from actors.serving.connection import Connection
-from actors.telemetry.event_metrics import EventMetrics
-from actors.telemetry.leader_metrics import LeaderMetrics
 from failover.turn import Turn
 from protocol.wire.apis import API
 from protocol.wire.convert import blank
 from protocol.wire.frames import encode_request
 from protocol.wire.messages import MetadataRequest
-from storage.log import MemoryLog, Write
+from tests.actors.coordinator.pumps import connected, pump_of
 from tests.failover.apis import asks
 from tests.failover.working import Working, working_driver
 
 CALLS_MAX = 8
-"""Functions between ``Turn.take`` and a handler: serve, serve, ask, receive, receive, ask, handle,
+"""Functions between ``Turn.serve`` and a handler: serve, serve, ask, receive, receive, ask, handle,
 handle."""
-
-
-class Transport:
-    """A socket's place."""
-
-    def __init__(self) -> None:
-        self.sent = b""
-
-    def set_write_buffer_limits(self, high: int) -> None: ...
-    def get_write_buffer_size(self) -> int:
-        return 0
-
-    def is_closing(self) -> bool:
-        return False
-
-    def write(self, data: bytes) -> None:
-        self.sent += data
-
-
-class Log:
-    """A log without a disk, whose syncs are done at once."""
-
-    def __init__(self) -> None:
-        self._log = MemoryLog()
-
-    def write(self, writes: list[Write], sync: bool) -> None:
-        self._log.write(writes, sync=sync)
 
 
 def names(frame: FrameType | None) -> list[str]:
@@ -76,24 +44,8 @@ async def stack_at(file: str, function: str, frames: list[bytes], driver: Workin
         if event == "call" and is_it and not found:
             found.extend(names(frame))
 
-    dependencies: Any = SimpleNamespace(
-        limits=Limits(request_bytes_max=1 << 20, idle_ms_max=-1),
-        dispatcher=SimpleNamespace(metrics=SimpleNamespace(observe=lambda _: None)),
-        group_metrics=SimpleNamespace(observe=lambda _: None),
-        event_metrics=EventMetrics(),
-        leader_metrics=LeaderMetrics(),
-        observer=SimpleNamespace(observe=lambda _: None),
-        forwarding=None,
-        incidents=None,
-        clock=SimpleNamespace(now=lambda: driver.now, stalled_ms=lambda: 0),
-    )
-    log: Any = Log()
-    pump = Pump(driver.host, log, dependencies, lambda: None)
-    pump.links = SimpleNamespace(send=lambda *_: None, close=lambda: None, linked=())  # type: ignore[assignment]
-    connection = Connection(pump.listener, "client")
-    transport: Any = Transport()
-    connection.connection_made(transport)
-    pump.syncs.begin = lambda: None  # type: ignore[method-assign]
+    pump, _ = pump_of(driver)
+    connection, _ = connected(pump)
     sys.setprofile(look)
     try:
         for frame in frames:
@@ -131,5 +83,5 @@ CASES = {
 def test_a_reader_meets_few_functions_between_a_turn_and_a_handler(case: str) -> None:
     file, function, frame, most = CASES[case]
     stack = asyncio.run(stack_at(file, function, [frame], working_driver()))
-    between = stack[1 : stack.index(Turn.take.__qualname__)]
+    between = stack[1 : stack.index(Turn.serve.__qualname__)]
     assert 5 <= len(between) <= most, between

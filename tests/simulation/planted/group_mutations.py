@@ -193,6 +193,6 @@ GROUP_MUTATIONS: Mapping[str, Mutation] = {
         ),
         (sessions_not_armed_after_election, 1, GroupMix.CONSUMER, "a new leader expects nobody"),
         (workers_told_too_little, 1, GroupMix.CONSUMER, "a worker is not told who has gone"),
-        (zombie_commits, 72, GroupMix.MIXED, "a member that lost its place may still commit"),
+        (zombie_commits, 7, GroupMix.MIXED, "a member that lost its place may still commit"),
     )
 }

@@ -236,7 +236,7 @@ PROMISE_PLANTED: tuple[tuple[Callable[[], list[Patch]], int, GroupMix, str], ...
     (simple_consumers_cannot_read, 3, GroupMix.ANY, "groups without members are not found"),
     (offsets_of_two_topics_cannot_be_read, 0, GroupMix.ANY, "some groups are not found"),
     (one_target_for_all_members, 0, GroupMix.CONSUMER, "all members have one target"),
-    (removed_members_commit, 72, GroupMix.MIXED, "a member that is unknown may commit"),
+    (removed_members_commit, 7, GroupMix.MIXED, "a member that is unknown may commit"),
     (streams_stale_assignment_applied, 15, GroupMix.STREAMS, "a late answer is the next run's"),
     (share_state_of_odd_partitions_forgotten, 1, GroupMix.SHARE, "some share state is not created"),
     (share_state_of_later_partitions_forgotten, 0, GroupMix.SHARE, "some share state is missing"),

@@ -211,7 +211,7 @@ RULE_PLANTED: tuple[tuple[Callable[[], list[Patch]], int, str], ...] = (
     (follower_acknowledges_its_whole_log, 8, "a follower acknowledges what was not compared"),
     (follower_believes_the_watermark, 4, "a follower commits what was not compared"),
     (vote_remembered_into_the_next_epoch, 13, "a refused candidate is taken for the one voted for"),
-    (voters_not_undone, 183, "a truncated change of voters stays in force"),
+    (voters_not_undone, 146, "a truncated change of voters stays in force"),
     (learners_renew_the_lease, 0, "an answer of a learner renews the lease"),
     (candidate_votes_for_another, 1, "a candidate votes for another one in its epoch"),
     (learner_promoted_behind, 4, "a replica that lacks records becomes a voter"),
