@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Final
 
 from failover.catalogue.catalog import Catalog, ClusterFormed
 from failover.catalogue.cluster_view import ClusterView, effective_configs
+from failover.catalogue.described_topics import DescribedTopics
 from failover.catalogue.known import CatalogKnowledge
 from failover.common_time import CommonTime
 from failover.effects import Effects
@@ -113,6 +114,7 @@ class Host:
         leaders = Leaders()
         self.stories = ToldStories(identity, now)
         self.led = LedGroups(identity.partitions, lambda: self._state.groups)
+        self._described = DescribedTopics()
         view = self._view(configs, catalog, leaders)
         self._state = state = HostState(identity, catalog, leaders, view)
         around = Surroundings(view=lambda: state.view, wall=self.wall, recorder=self.recorder)
@@ -453,7 +455,7 @@ class Host:
         state = self._state
         controller_id = state.leaders.of(CATALOG_PARTITION)
         leaders = state.leaders.by_partition()
-        state.view = replace(state.view, leaders=leaders, controller_id=controller_id, described={})
+        state.view = replace(state.view, leaders=leaders, controller_id=controller_id)
         if controller_id != NOBODY:
             self._requests.catalog_found(now)
 
@@ -506,6 +508,7 @@ class Host:
             configs=effective_configs(configs, image, identity.node_id),
             leaders=leaders.by_partition(),
             controller_id=leaders.of(CATALOG_PARTITION),
+            described=self._described,
             history=self.stories.history,
             led=self.led,
         )

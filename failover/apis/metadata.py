@@ -62,6 +62,7 @@ def metadata(view: ClusterView, request: Request, now_ms: int) -> Entity | Mutat
     known = [name for name in names if name in view.catalog.topics]
     missing = [name for name in names if name not in view.catalog.topics]
     creatable = _creatable(view, message, missing)
+    view.described.look(view.catalog.topics, view.catalog.nodes, view.leaders)
     with_operations = message.include_topic_authorized_operations
     topics = [
         *(_unknown_id(topic_id) for topic_id in unknown_ids),
@@ -148,12 +149,12 @@ def _missing(name: str) -> MetadataResponseTopic:
 
 
 def _describe(view: ClusterView, name: str, with_operations: bool) -> MetadataResponseTopic:
-    described = view.described.get((name, with_operations))
-    if described is not None:
-        return described
     topic = view.catalog.topics.by_name(name)
     assert topic is not None
-    view.described[name, with_operations] = described = MetadataResponseTopic(
+    known = view.described.find(topic, with_operations)
+    if known is not None:
+        return known
+    described = MetadataResponseTopic(
         error_code=ErrorCode.none,
         name=name,
         topic_id=topic.topic_id,
@@ -161,6 +162,7 @@ def _describe(view: ClusterView, name: str, with_operations: bool) -> MetadataRe
         partitions=tuple(_partition(view, topic, index) for index in range(topic.partitions)),
         topic_authorized_operations=told(TOPIC_OPERATIONS, is_asked=with_operations),
     )
+    view.described.keep(topic, with_operations, described)
     return described
 
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, TypeAlias
 
+from failover.catalogue.described_topics import DescribedTopics
 from failover.catalogue.levels import NOT_TOLD, ROLLCALL_VERSION, LevelRange
 from failover.led_groups import LedGroups
 from failover.partition_kinds import kind_of_topic
@@ -26,7 +27,6 @@ if TYPE_CHECKING:
     from protocol.config import Configs
     from protocol.groups.effects import Request
     from protocol.groups.topics import Topic
-    from protocol.wire.messages import MetadataResponseTopic
 
 BROKER = 4
 """Kafka's config resource type for a broker; the empty name is the cluster-wide default."""
@@ -116,10 +116,9 @@ class ClusterView:
     (:mod:`failover.partition_kinds`) to the node that leads it; one without a leader is left out.
     ``static_configs`` are this node's configs at its start; ``configs`` have the catalogue's
     dynamic ones on top (see :func:`effective_configs`). ``controller_id`` is the node that leads
-    the catalogue, -1 when there is none. ``described`` caches Metadata's topics once they are built
-    (key: name, with authorized operations or not): they are the same for every client while the
-    view is current. ``history`` has the stories of rebalances; all views share it. ``led`` are
-    the groups led here.
+    the catalogue, -1 when there is none. ``described`` has Metadata's topics once they are built,
+    and ``history`` the stories of rebalances; all views share both. ``led`` are the groups led
+    here.
     """
 
     node_id: int
@@ -129,7 +128,7 @@ class ClusterView:
     configs: Configs
     leaders: Mapping[int, int]
     controller_id: int = 0
-    described: dict[tuple[str, bool], MetadataResponseTopic] = field(default_factory=dict)
+    described: DescribedTopics = field(default_factory=DescribedTopics)
     history: History = field(default_factory=lambda: History(0))
     led: LedGroups = field(default_factory=_no_groups)
 
