@@ -10,7 +10,7 @@ at run time would take several times as long as the copy.
 
 from __future__ import annotations
 
-from dataclasses import MISSING, Field, fields, is_dataclass
+from dataclasses import MISSING, Field, dataclass, fields, is_dataclass
 from datetime import timedelta
 from types import MappingProxyType, NoneType, UnionType
 from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar, Union, get_args, get_origin
@@ -38,33 +38,64 @@ ZEROS: Final[Mapping[str, object]] = MappingProxyType(
 )
 
 
-SHARED_ITEMS: Final = frozenset(
-    {"CreatableTopicConfigs", "DescribeConfigsResourceResult", "PartitionReplicas"}
-)
-"""Names of structs of which one message has the same object many times: the configs and the
-placements that topics share. Each object is copied, and encoded, once."""
-
 SHARED_KEPT: Final = 4096
 
 
-def once_each(make: Callable[[Any], T]) -> Callable[[Any], T]:
-    """Cache the results for the last few thousand objects, recognised by identity alone.
+@dataclass(frozen=True, slots=True)
+class Sharing:
+    """How many objects of one struct to keep: their sizes add up to ``size_max`` at most.
+
+    An object of size 0 is not kept.
+    """
+
+    size_of: Callable[[Any], int] = lambda _: 1
+    size_max: int = SHARED_KEPT
+
+
+BY_NUMBER: Final = Sharing()
+SHARED_ITEMS: Final[Mapping[str, Sharing]] = MappingProxyType(
+    {
+        "CreatableTopicConfigs": BY_NUMBER,
+        "DescribeConfigsResourceResult": BY_NUMBER,
+        "MetadataResponseTopic": Sharing(lambda topic: len(topic.partitions), 1 << 16),
+        "PartitionReplicas": BY_NUMBER,
+    }
+)
+"""Structs of which one message has the same object many times (the configs and the placements that
+topics share), or many messages have the same object (topics as Metadata shows them; one that is
+missing has no partitions). Each object is copied, and encoded, once."""
+
+
+def once_each(make: Callable[[Any], T], sharing: Sharing = BY_NUMBER) -> Callable[[Any], T]:
+    """Cache the results for the last objects, recognised by identity alone.
 
     The object is kept with its result, so that its identity is not reused.
     """
     known: dict[int, tuple[Any, T]] = {}
+    size = 0
 
     def make_once(item: Any) -> T:
+        nonlocal size
         hit = known.get(id(item))
         if hit is not None:
             return hit[1]
         made = make(item)
-        if len(known) >= SHARED_KEPT:
-            known.clear()
-        known[id(item)] = (item, made)
+        more = sharing.size_of(item)
+        if more:
+            size += more
+            if size > sharing.size_max:
+                known.clear()
+                size = more
+            known[id(item)] = (item, made)
         return made
 
     return make_once
+
+
+def if_shared_once(kind: Any, make: Callable[[Any], T]) -> Callable[[Any], T]:
+    """Make what copies or encodes one struct: once for each object if those are shared."""
+    sharing = SHARED_ITEMS.get(kind.__name__)
+    return make if sharing is None else once_each(make, sharing)
 
 
 def unwrap(column: Field[Any]) -> tuple[Any, bool, bool]:
@@ -144,7 +175,7 @@ def _copied(source: Field[Any], target: Field[Any], index: int, names: dict[str,
     if is_dataclass(kind) and source_kind is not kind:
         assert isinstance(kind, type)
         convert = converter(source_kind, kind)
-        names[f"c{index}"] = once_each(convert) if kind.__name__ in SHARED_ITEMS else convert
+        names[f"c{index}"] = if_shared_once(kind, convert)
         copied = f"tuple([c{index}(i) for i in {value}])" if is_array else f"c{index}({value})"
     if not source_nullable:
         return copied

@@ -26,7 +26,7 @@ from kio.serial._implicit_defaults import get_tagged_field_default
 from kio.serial._serialize import get_field_writer
 
 from protocol.wire.compact import SMALL, uvarint
-from protocol.wire.convert import SHARED_ITEMS, once_each, unwrap
+from protocol.wire.convert import if_shared_once, once_each, unwrap
 from protocol.wire.written import WRITTEN_STRUCTS, WrittenAssignment
 
 if TYPE_CHECKING:
@@ -174,7 +174,7 @@ class _Source:
         kind, is_array, nullable = unwrap(column)
         value, write = f"v{index}", f"w{index}"
         made = encoder(kind)
-        self.names[write] = once_each(made) if kind.__name__ in SHARED_ITEMS else made
+        self.names[write] = if_shared_once(kind, made)
         self._lines.append(f" {value} = x.{column.name}")
         if is_array:
             content = f"join([{write}(i) for i in {value}]) if n else b''"
