@@ -45,7 +45,7 @@ SHARED_KEPT: Final = 4096
 class Sharing:
     """How many objects of one struct to keep: their sizes add up to ``size_max`` at most.
 
-    An object of size 0 is not kept.
+    An object of size 0 is not kept, nor is one that is larger than that.
     """
 
     size_of: Callable[[Any], int] = lambda _: 1
@@ -81,7 +81,7 @@ def once_each(make: Callable[[Any], T], sharing: Sharing = BY_NUMBER) -> Callabl
             return hit[1]
         made = make(item)
         more = sharing.size_of(item)
-        if more:
+        if 0 < more <= sharing.size_max:
             size += more
             if size > sharing.size_max:
                 known.clear()

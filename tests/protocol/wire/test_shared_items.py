@@ -43,6 +43,11 @@ def test_an_object_of_size_0_is_not_kept() -> None:
     assert made([nothing, nothing], 4) == [nothing, nothing]
 
 
+def test_an_object_larger_than_the_maximum_is_not_kept() -> None:
+    small, huge = Item(1), Item(5)
+    assert made([small, huge, huge, small], 4) == [small, huge, huge]
+
+
 def topic_of(partitions: int) -> MetadataResponseTopic:
     one = blank(MetadataResponsePartition, partition_index=7)
     return blank(MetadataResponseTopic, name="orders", partitions=(one,) * partitions)
