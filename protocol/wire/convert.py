@@ -39,6 +39,8 @@ ZEROS: Final[Mapping[str, object]] = MappingProxyType(
 
 
 SHARED_KEPT: Final = 4096
+PARTITIONS_KEPT: Final = 65_536
+"""Of all topics of Metadata together; copied and encoded, about 20 MB for each API version."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +59,7 @@ SHARED_ITEMS: Final[Mapping[str, Sharing]] = MappingProxyType(
     {
         "CreatableTopicConfigs": BY_NUMBER,
         "DescribeConfigsResourceResult": BY_NUMBER,
-        "MetadataResponseTopic": Sharing(lambda topic: len(topic.partitions), 1 << 16),
+        "MetadataResponseTopic": Sharing(lambda topic: len(topic.partitions), PARTITIONS_KEPT),
         "PartitionReplicas": BY_NUMBER,
     }
 )

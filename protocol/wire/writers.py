@@ -8,7 +8,7 @@ with a value, a value that does not fit) is left to kio, so its errors are the e
 
 Like kio's, such a function reads fields by name, so it takes any version of a message that has
 them. Answers that a server returns repeatedly as the very same object are encoded once
-(:data:`remembering`); so are the structs that one message has many times
+(:data:`remembering`); so are the structs that one message has many times, or many messages share
 (:data:`protocol.wire.convert.SHARED_ITEMS`). A struct whose bytes exist already is copied
 (:mod:`protocol.wire.written`).
 """

@@ -1,7 +1,6 @@
 """Structs that messages share are copied and encoded once, within bounds."""
 
 from dataclasses import dataclass, replace
-from typing import Any
 
 from protocol.wire.convert import SHARED_ITEMS, Sharing, blank, once_each
 from protocol.wire.frames import encode_response
@@ -59,7 +58,7 @@ def test_a_missing_topic_of_metadata_is_not_kept() -> None:
 
 
 def test_two_answers_with_the_same_topic_have_the_same_bytes() -> None:
-    topic: Any = topic_of(3)
+    topic = topic_of(3)
     for version in range(14):
         first = blank(MetadataResponse, topics=(topic,))
         fresh = blank(MetadataResponse, topics=(replace(topic),))
