@@ -366,12 +366,23 @@ def _figures(
             f"{name}_other_processes_cpus": coordinators.others_s / phase.seconds,
         }
     if p99s := result.minute_p99s_ms(hostile_phase.begun, hostile_phase.ended):
-        of_minutes = (p99s[0], statistics.median(p99s), p99s[-1])
+        of_minutes = (min(p99s), statistics.median(p99s), max(p99s))
         figures |= dict(zip(MINUTE_P99S, of_minutes, strict=True))
+    figures |= _quarter_p99s(result, hostile_phase)
     hostile_p99 = figures.get("storm_p99_ms", 0.0)
     for name in (CALM, NEUTRAL):
         if undisturbed := figures.get(f"{name}_p99_ms"):
             figures[f"storm_p99_by_{name}"] = hostile_p99 / undisturbed
+    return figures
+
+
+def _quarter_p99s(result: WellBehavedResult, phase: MeasuredPhase) -> dict[str, float]:
+    """Return the p99 of each quarter of a phase, which shows whether it grows."""
+    figures = {}
+    for number in range(4):
+        begun = phase.begun + number * phase.seconds / 4
+        if taken := result.between(begun, begun + phase.seconds / 4):
+            figures[f"storm_quarter_{number + 1}_p99_ms"] = latencies(taken)["p99_ms"]
     return figures
 
 

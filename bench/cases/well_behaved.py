@@ -21,6 +21,7 @@ from bench.client.pipelines import AnswerError, Pipeline, RepeatedRequest
 from bench.client.reactor import Reactor
 from bench.load.joining import GroupPlan, Joiner, heartbeat
 from bench.load.side_process import side_process
+from bench.report.progress import note
 from bench.report.rounds import latencies
 from protocol.client.frames import HEARTBEAT_ANSWER, frame_of
 from protocol.wire.messages import (
@@ -59,7 +60,7 @@ class WellBehavedResult:
         return array("d", [taken for due, taken in pairs if begun <= due < ended])
 
     def minute_p99s_ms(self, begun: float, ended: float) -> list[float]:
-        """Return the p99 of each whole minute of the period, in order of size.
+        """Return the p99 of each whole minute of the period, in order of time.
 
         A p99 that grows, or has one bad minute, differs from a steady one.
         """
@@ -68,7 +69,7 @@ class WellBehavedResult:
             number = int((due - begun) // 60)
             if 0 <= number < len(minutes):
                 minutes[number].append(taken)
-        return sorted(latencies(minute)["p99_ms"] for minute in minutes if minute)
+        return [latencies(minute)["p99_ms"] for minute in minutes if minute]
 
 
 class WellBehavedClients:
@@ -136,6 +137,7 @@ def _send_requests(
     """Send each pipeline's next request in turn until told to stop; then wait for the open ones."""
     begun, number, other = time.perf_counter(), 0, 0
     in_flight_max = ANSWER_S_MAX * HEARTBEATS_PER_SECOND // len(beats)
+    told = [0] * len(beats)
     while not pipe.poll():
         now = time.perf_counter()
         while (at := begun + number / HEARTBEATS_PER_SECOND) <= now:
@@ -145,6 +147,8 @@ def _send_requests(
                 others[other % len(others)].send(1, at)
                 other += 1
             number += 1
+            if number % (60 * HEARTBEATS_PER_SECOND) == 0:
+                _tell_last_minute(beats, told)
         reactor.turn(max(at - time.perf_counter(), 0))
         if any(pipeline.in_flight > in_flight_max for pipeline in beats):
             raise AnswerError(f"a heartbeat had no answer within {ANSWER_S_MAX} s")
@@ -158,6 +162,15 @@ def _send_requests(
         if time.perf_counter() > deadline:
             raise AnswerError(f"no answer within {ANSWER_S_MAX} s")
         reactor.turn(0.1)
+
+
+def _tell_last_minute(beats: Sequence[Pipeline], told: list[int]) -> None:
+    """Show the p99 of the answers since the last call; ``told`` counts each pipeline's answers."""
+    pairs = list(zip(beats, told, strict=True))
+    taken = array("d", chain.from_iterable(p.latencies_s[n:] for p, n in pairs))
+    told[:] = [len(pipeline.latencies_s) for pipeline in beats]
+    if taken:
+        note(f"  well-behaved clients' p99 in the last minute: {latencies(taken)['p99_ms']:.2f} ms")
 
 
 def _join(

@@ -6,10 +6,11 @@ import struct
 import time
 from array import array
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
-from bench.cases import hostile
+from bench.cases import hostile, well_behaved
 from bench.cases.well_behaved import WellBehavedResult, well_behaved_clients
 from bench.client.blocking_client import BlockingClient
 from bench.load import hostile_connections, hostile_conversations, hostile_frames, hostile_pools
@@ -28,7 +29,7 @@ from bench.load.hostile_pools import (
     send_pools,
 )
 from bench.load.offsets import groups_on
-from bench.servers import processes
+from bench.servers import machine, processes
 from protocol.client.frames import frame_of
 from protocol.members.requests import JOIN_GROUP, LEAVE_GROUP
 from protocol.wire.apis import API
@@ -293,11 +294,36 @@ def test_the_innocents_p99_may_double_against_a_machine_with_the_generator_on_it
 
 def test_each_whole_minute_of_the_storm_has_its_p99() -> None:
     due = array("d", [0.5 * number for number in range(2 * 200)])
-    taken = array("d", [0.001 if at < 60 else 0.003 for at in due])
+    taken = array("d", [0.003 if at < 60 else 0.001 for at in due])
     result = WellBehavedResult(due=due, taken=taken, others=0, failure="")
-    assert result.minute_p99s_ms(0.0, 179.0) == pytest.approx([1.0, 3.0])
-    assert result.minute_p99s_ms(30.0, 180.0) == pytest.approx([3.0, 3.0])
+    assert result.minute_p99s_ms(0.0, 179.0) == pytest.approx([3.0, 1.0])
+    assert result.minute_p99s_ms(30.0, 180.0) == pytest.approx([3.0, 1.0])
     assert result.minute_p99s_ms(0.0, 59.0) == []
+
+
+def test_each_quarter_of_the_storm_has_its_p99() -> None:
+    due = array("d", [0.5 * number for number in range(2 * 200)])
+    taken = array("d", [0.001 if at < 150 else 0.003 for at in due])
+    result = WellBehavedResult(due=due, taken=taken, others=0, failure="")
+    no_use = machine.usage([])
+    storm = hostile.MeasuredPhase(0.0, 200.0, no_use, no_use)
+    p99s = hostile._quarter_p99s(result, storm)
+    assert [*p99s] == [f"storm_quarter_{number}_p99_ms" for number in range(1, 5)]
+    assert [*p99s.values()] == pytest.approx([1.0, 1.0, 1.0, 3.0])
+
+
+def test_the_last_minute_is_told_without_what_was_told_before(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    told: list[str] = []
+    monkeypatch.setattr(well_behaved, "note", told.append)
+    beats: list[Any] = [SimpleNamespace(latencies_s=array("d", [0.002])) for _ in range(2)]
+    counts = [0, 0]
+    well_behaved._tell_last_minute(beats, counts)
+    well_behaved._tell_last_minute(beats, counts)
+    beats[1].latencies_s.append(0.004)
+    well_behaved._tell_last_minute(beats, counts)
+    assert [line.split(": ")[1] for line in told] == ["2.00 ms", "4.00 ms"]
 
 
 def test_a_failed_request_an_election_and_too_much_memory_are_broken_each() -> None:
